@@ -172,6 +172,10 @@ def sources(stacks):
                 fault(f"functions.yaml: {name} has a batching window on the FIFO queue of commands")
 
 
+# The errors whose time in its cache CloudFront can be told: 10 s by itself, under the path alone.
+CACHED_ERRORS = (400, 403, 404, 405, 414, 500, 501, 502, 503, 504)
+
+
 def one_address(stacks):
     """CloudFront is the only way in: it leads events and the rest where they are answered, and what stands behind it knows it."""
     edge = stacks["Edge"]["Resources"]["Distribution"]["Properties"]["DistributionConfig"]
@@ -196,6 +200,10 @@ def one_address(stacks):
     for mapping in walk(edge):
         if mapping.get("OriginReadTimeout", silence + 1) <= silence:
             fault(f"edge.yaml: CloudFront gives up before the stream's heartbeat of {silence} s")
+    told = edge.get("CustomErrorResponses", [])
+    kept = [str(code) for code in CACHED_ERRORS if {"ErrorCode": code, "ErrorCachingMinTTL": 0} not in told]
+    if kept:
+        fault(f"edge.yaml: CloudFront gives the error of one person to the next ({', '.join(kept)})")
     # The gateway gives up after 30 s, and a content of 5 GB is not copied within them.
     uploads = next((each for each in edge["CacheBehaviors"] if each["PathPattern"].endswith("/uploads")), edge["DefaultCacheBehavior"])
     copies = int(re.search(r"COPIES_WITHIN: Duration = Duration::from_secs\((\d+)\)", (ROOT / "shared/aws/src/s3/resume.rs").read_text())[1])

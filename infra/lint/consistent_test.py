@@ -291,6 +291,12 @@ class Address(unittest.TestCase):
             with self.subTest(path=path):
                 self.assertEqual(self.found(by_the_gateway), [f"edge.yaml: /api/v1/workspaces/w{path} leads to the gateway, which cuts it off"])
 
+    def test_an_error_of_one_person_for_the_next_is_found(self):
+        def change(stacks):
+            stacks["Edge"]["Resources"]["Distribution"]["Properties"]["DistributionConfig"]["CustomErrorResponses"].pop(2)
+
+        self.assertEqual(faults(consistent.one_address, change), ["edge.yaml: CloudFront gives the error of one person to the next (404)"])
+
 
 class Kept(unittest.TestCase):
     """The table and the key of what is sealed in it outlive the stack, and a wait outlives an hour of faults."""

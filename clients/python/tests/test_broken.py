@@ -312,6 +312,16 @@ def test_an_answer_that_is_no_json_is_an_error_of_the_client_with_the_address_al
     assert f"{URL}/api/v1/workspaces is no JSON" in raised.value.message and "secret" not in raised.value.message
 
 
+def test_a_refusal_that_comes_after_a_long_answer_has_begun_is_an_error_whatever_the_status_is() -> None:
+    def answers(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(201, content=b'  {"error": {"code": "STORAGE_FULL", "message": "no room"}}')
+
+    hub = Client(URL, patience_s=0, http=httpx.Client(transport=httpx.MockTransport(answers)))
+    with pytest.raises(HubError) as raised:
+        hub.get("/api/v1/workspaces")
+    assert (raised.value.code, raised.value.status) == ("STORAGE_FULL", 201)
+
+
 def test_a_mark_of_the_byte_order_is_no_part_of_the_first_field() -> None:
     assert [block.id for block in Parser().push(b"\xef\xbb\xbfid: 1\ndata: a\n\n")] == ["1"]
 

@@ -8,26 +8,26 @@ export interface Options {
   /** The address of the hub, such as `http://127.0.0.1:8686`. In a page that the hub itself serves: `location.origin`. */
   url: string;
   /** A token or API key, or a function that gets one, asked before each request. A hub on loopback needs none. */
-  token?: string | (() => string | undefined | Promise<string | undefined>);
+  token?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   /** How long a request that may be sent twice is repeated, in milliseconds, while the hub restarts or asks to come back later. */
-  patienceMs?: number;
+  patienceMs?: number | undefined;
   /**
    * How long the answer to one request, and then each piece of it, may take, in milliseconds: 60,000 by default, 0 for no bound. A content that is sent
    * gets more, by its size. Streams of events have a bound of their own.
    */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** Another `fetch`, for tests. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
 }
 
 type Loose = {
   path?: Record<string, string | number>;
   query?: Record<string, unknown>;
   body?: unknown;
-  signal?: AbortSignal;
-  headers?: Record<string, string>;
-  idempotencyKey?: string;
-  timeoutMs?: number;
+  signal?: AbortSignal | undefined;
+  headers?: Record<string, string> | undefined;
+  idempotencyKey?: string | undefined;
+  timeoutMs?: number | undefined;
 };
 
 /** The arguments of a request: none are needed when nothing in it is. */
@@ -62,7 +62,7 @@ export class Client {
     return this.#json('delete', path, args[0]);
   }
 
-  /** The answer as it is, for contents that are no JSON. */
+  /** The answer as it is, for contents that are no JSON. Its status is 304 when a header `if-none-match` names the content. */
   read<P extends PathOf<'get'>>(path: P, ...args: Args<Request<'get', P>>): Promise<Response> {
     const request = (args[0] ?? {}) as Loose;
     return this.#repeat('get', path, request, answer => Promise.resolve(answer));
@@ -129,7 +129,8 @@ export class Client {
   async #repeat(method: Method, template: string, request: Loose, taken: (answer: Response) => Promise<Response>): Promise<Response> {
     const path = address(template, request.path, request.query);
     const headers: Record<string, string> = {accept: 'application/json', ...request.headers};
-    const init: RequestInit = {method: method.toUpperCase(), headers};
+    // The platforms follow some redirects of a change with a read, whose answer is none to the change.
+    const init: RequestInit = {method: method.toUpperCase(), headers, redirect: method === 'get' ? 'follow' : 'manual'};
     if (request.body !== undefined) {
       const raw = typeof request.body === 'string' || request.body instanceof Uint8Array || request.body instanceof Blob;
       headers['content-type'] ??= raw ? 'application/octet-stream' : 'application/json';
@@ -138,11 +139,14 @@ export class Client {
     if (method === 'post') headers['idempotency-key'] ??= request.idempotencyKey ?? uuid();
     const size = init.body instanceof Blob ? init.body.size : init.body instanceof Uint8Array ? init.body.byteLength : String(init.body ?? '').length;
     const bound = {...this.within(request.timeoutMs), size, signal: request.signal};
-    return this.patiently(isRepeatable(method, headers), async () => taken(await bounded(signal => this.send(path, {...init, signal}), bound)), request);
+    return this.patiently(isRepeatable(method, headers), async () => taken(await bounded(signal => this.send(path, {...init, signal}), bound)), {
+      // A reader that has the content by its ETag is told so.
+      ...request, accepts: status => status === 304,
+    });
   }
 
   /** Sends a request again as long as that may help, and gives the answer that is a success, or one that the caller accepts. @internal */
-  async patiently(mayRepeat: boolean, send: () => Promise<Response>, settings: {signal?: AbortSignal; accepts?: (status: number) => boolean} = {}): Promise<Response> {
+  async patiently(mayRepeat: boolean, send: () => Promise<Response>, settings: {signal?: AbortSignal | undefined; accepts?: (status: number) => boolean} = {}): Promise<Response> {
     const giveUp = Date.now() + (this.#options.patienceMs ?? 10_000);
     for (let failures = 0; ; failures++) {
       let failed: Unreachable | HubError;

@@ -54,11 +54,16 @@ export class Unreachable extends Error {
 export async function jsonOf(place: () => string, answer: Response): Promise<unknown> {
   const text = await answer.text();
   if (text === '') return undefined;
+  let whole: unknown;
   try {
-    return JSON.parse(text);
+    whole = JSON.parse(text);
   } catch {
     throw new HubError(answer.status, {code: 'NO_JSON', message: `The answer of ${withoutQuery(place())} is no JSON, and not from a hub.`});
   }
+  // A refusal that comes after a long answer has begun has the status of a success.
+  const late = (whole as {error?: Refusal} | null)?.error;
+  if (late?.code !== undefined && Object.keys(whole as object).length === 1) throw new HubError(answer.status, late);
+  return whole;
 }
 
 function withoutQuery(url: string): string {
@@ -77,8 +82,8 @@ export async function refused(answer: Response): Promise<HubError> {
   const retryAfterMs = retryAfter(answer.headers.get('retry-after'));
   const body: unknown = await answer.json().catch(() => undefined);
   const envelope = (body as {error?: Refusal} | undefined)?.error;
-  const refusal = envelope?.code === undefined
-    ? {code: 'NO_ENVELOPE', message: `The answer is HTTP ${answer.status}, and not from a hub.`}
-    : envelope;
+  // Pages are told neither the status of a redirect nor its address.
+  const foreign = answer.status < 400 ? 'a redirect, and not from a hub: give the client the address to which it leads' : `HTTP ${answer.status}, and not from a hub`;
+  const refusal = envelope?.code === undefined ? {code: 'NO_ENVELOPE', message: `The answer is ${foreign}.`} : envelope;
   return new HubError(answer.status, refusal, retryAfterMs);
 }

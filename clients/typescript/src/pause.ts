@@ -19,19 +19,34 @@ export function rest(failures: number, error: Unreachable | HubError): number {
   return Math.max(backoff(failures, 5_000), (error instanceof HubError ? error.retryAfterMs : undefined) ?? 0);
 }
 
+const leaving = new WeakMap<EventTarget, Set<() => void>>();
+const tellAll = ({currentTarget}: Event): void => [...(leaving.get(currentTarget!) ?? [])].forEach(leave => leave());
+
+/**
+ * Calls `leave` when `signal` aborts, until the function that is returned is called. All that wait for a signal share one listener: Node.js warns of a leak
+ * at the eleventh, and many streams may have one signal.
+ */
+export function onAbort(signal: AbortSignal | undefined, leave: () => void): () => void {
+  if (signal === undefined) return () => undefined;
+  const all = leaving.get(signal) ?? new Set();
+  leaving.set(signal, all.add(leave));
+  if (all.size === 1) signal.addEventListener('abort', tellAll);
+  return () => {
+    if (all.delete(leave) && all.size === 0) signal.removeEventListener('abort', tellAll);
+  };
+}
+
 /** Waits, at most 24 days; an aborted signal, or `wake`, ends the pause early. */
 export function pause(milliseconds: number, signal?: AbortSignal, wake?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const ended = () => {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', ended);
-      wake?.removeEventListener('abort', ended);
+      forget.forEach(one => one());
       resolve();
     };
     const timer = setTimeout(ended, Math.min(milliseconds, LONGEST_TIMER_MS));
-    if (signal?.aborted || wake?.aborted) return ended();
-    signal?.addEventListener('abort', ended, {once: true});
-    wake?.addEventListener('abort', ended, {once: true});
+    const forget = [onAbort(signal, ended), onAbort(wake, ended)];
+    if (signal?.aborted || wake?.aborted) ended();
   });
 }
 

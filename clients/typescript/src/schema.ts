@@ -255,6 +255,8 @@ export interface paths {
         /**
          * Makes a workspace from an archive, or from a history that `git fast-export` wrote, which is the body as it is. It has the files with their versions,
          *     authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body has at most 32 MiB.
+         *     An answer that is not there 15 seconds after the body begins with spaces, one every 15 seconds. A refusal that comes after them has the status 201,
+         *     and the body of any other refusal.
          */
         post: operations["import_workspace"];
         delete?: never;
@@ -294,7 +296,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Takes an API key back, for good. Again is harmless. */
+        /** Takes an API key back, for good. The event streams that it opened end. Again is harmless. */
         delete: operations["revoke_key"];
         options?: never;
         head?: never;
@@ -553,7 +555,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The chats, the last active first. */
+        /** The chats, the last active first; with `label` those that have these labels. */
         get: operations["list_chats"];
         put?: never;
         /**
@@ -587,7 +589,7 @@ export interface paths {
         delete: operations["delete_chat"];
         options?: never;
         head?: never;
-        /** Changes title, model, settings of the model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve. */
+        /** Changes title, model, settings of the model, mode or labels. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve. */
         patch: operations["configure_chat"];
         trace?: never;
     };
@@ -1742,7 +1744,7 @@ export interface paths {
         put?: never;
         /**
          * Makes a ticket that opens one event stream for a minute, also again: `EventSource` connects anew by itself. Whether you
-         *     are still a member is asked when it is used.
+         *     are still a member is asked when it is used, and whether the API key that asked for it is still good.
          */
         post: operations["create_ticket"];
         delete?: never;
@@ -1790,9 +1792,9 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Gives a task, and its clones and subtasks, another priority where they wait: for a worker, for slots and for places of commands. An
-         *     agent that is asked gets it, too. `CONFLICT` when the task has ended, or when its flow takes tasks in their order
-         *     (`queue_policy: fifo`).
+         * Changes labels of a task, also after its end; or gives it, and its clones and subtasks, another priority where they wait: for a worker, for slots
+         *     and for places of commands. An agent that is asked gets that priority, too. `CONFLICT` for another priority when the task has ended, or when its
+         *     flow takes tasks in their order (`queue_policy: fifo`).
          */
         patch: operations["change_task"];
         trace?: never;
@@ -2000,9 +2002,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless
-         *     nodes that run now give them another input. `CONFLICT` when no node failed. Of nodes behind an approval it needs the right to approve: nobody is asked
-         *     again.
+         * Runs the nodes of a task again that failed or were stopped, as a new one: nodes that succeeded keep their recorded output, in clones and
+         *     subtasks too, unless nodes that run now give them another input. `CONFLICT` when none failed and none was stopped. Of nodes
+         *     behind an approval it needs the right to approve: nobody is asked again.
          */
         post: operations["retry_task"];
         delete?: never;
@@ -2118,7 +2120,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tokens, money and calls of the turns that ended on these days, and of the work of models outside of turns: vectors for searches by meaning, and
+         * Tokens, money and calls of the turns that ended on these days of UTC, and of the work of models outside of turns: vectors for searches by meaning, and
          *     descriptions of documents.
          */
         get: operations["get_usage"];
@@ -2361,6 +2363,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/langgraph/assistants/{assistant_id}/subgraphs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The graphs below an assistant's own: none, as the chats and tasks below a task are no part of its thread. */
+        get: operations["get_assistant_subgraphs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/langgraph/assistants/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The number of personas and flows. */
+        post: operations["count_assistants"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/langgraph/assistants/search": {
         parameters: {
             query?: never;
@@ -2429,6 +2465,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/langgraph/runs/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Runs assistants in the background, each in a thread of its own. A run that is refused begins nothing, but those before it in the list go on: the
+         *     error has their ids as `run_ids`.
+         */
+        post: operations["create_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/langgraph/runs/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stops runs of a thread, also those that have not begun, one after the other: what was done stays. Those that are over stay as they are. */
+        post: operations["cancel_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/langgraph/runs/crons": {
         parameters: {
             query?: never;
@@ -2462,6 +2535,23 @@ export interface paths {
         head?: never;
         /** Changes a cron: its schedule, its run, or whether it is enabled. */
         patch: operations["change_cron"];
+        trace?: never;
+    };
+    "/langgraph/runs/crons/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The number of crons. */
+        post: operations["count_crons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/langgraph/runs/crons/search": {
@@ -2600,7 +2690,7 @@ export interface paths {
         delete: operations["delete_langgraph_thread"];
         options?: never;
         head?: never;
-        /** Refuses to change the labels of a thread: it has none. */
+        /** Changes labels of a thread: a text sets one, and null removes it. */
         patch: operations["update_langgraph_thread"];
         trace?: never;
     };
@@ -2827,6 +2917,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/langgraph/threads/{thread_id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The events of the runs of a chat's thread, one run after the other: those after `Last-Event-ID`, all of them after -1, and without it those of the
+         *     turn that runs and of later ones.
+         */
+        get: operations["join_thread_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/langgraph/threads/search": {
         parameters: {
             query?: never;
@@ -2836,7 +2946,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The threads that are chats, the last active first; with `metadata.graph_id` those of this persona or flow. */
+        /**
+         * The threads that are chats, the last active first; with `metadata.graph_id` those of this persona or flow, and with other metadata those that have
+         *     these labels.
+         */
         post: operations["search_threads"];
         delete?: never;
         options?: never;
@@ -3549,7 +3662,7 @@ export interface components {
              */
             context_type?: string | null;
             /** @description Earlier messages, of a client that keeps them itself; a new session reads them. */
-            conversationHistory?: components["schemas"]["HistoryMessage"][];
+            conversationHistory?: components["schemas"]["HistoryMessage"][] | null;
             /** @description The entity: for a context of a project the name of its folder below `/projects`. */
             entity_id?: string | null;
             /**
@@ -3557,11 +3670,7 @@ export interface components {
              * @example Compare the two drafts and write a recommendation
              */
             message: string;
-            /**
-             * @description The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
-             *     it, and its further events are the answer.
-             */
-            on_busy?: components["schemas"]["OnBusy"];
+            on_busy?: components["schemas"]["OnBusy"] | null;
             /** @description The entity that the person looks at, in the form of the client, at most 4 KiB; null takes it away. */
             project_focus?: Record<string, unknown> | null;
             /**
@@ -3574,7 +3683,7 @@ export interface components {
              *     Where a server holds no streams, only `false` is taken.
              * @default true
              */
-            stream: boolean;
+            stream: boolean | null;
         };
         /** @description Answers to questions of `ask_user`, one by each question's name. */
         Answers: {
@@ -3876,6 +3985,10 @@ export interface components {
              */
             file_id: string;
             forked_from?: components["schemas"]["ForkOrigin"] | null;
+            /** @description Its labels. */
+            labels?: {
+                [key: string]: string;
+            };
             /**
              * Format: int64
              * @description The messages of the turns that have ended: of people, of the model, and results of calls.
@@ -4079,6 +4192,16 @@ export interface components {
         };
         /** @description Changes of a chat's setup; at least one field. */
         ChatChanges: {
+            /**
+             * @description Labels to set; null removes the label of a key. Others stay.
+             * @example {
+             *       "customer": "c-17",
+             *       "ticket": null
+             *     }
+             */
+            labels?: {
+                [key: string]: string | null;
+            } | null;
             mode?: components["schemas"]["Mode"] | null;
             /** @description Another model. */
             model?: string | null;
@@ -5750,7 +5873,7 @@ export interface components {
             /** @description The words: at most 200 KiB of UTF-8. */
             input: string;
             /** @description Whether the answer is the event stream of the turn; else the turn is answered by its id. */
-            stream?: boolean;
+            stream?: boolean | null;
         };
         /** @description Folders that complete a path. */
         HubPaths: {
@@ -6366,6 +6489,15 @@ export interface components {
              * @example Compare the reports in /data and write a summary to /projects/summary.md
              */
             goal: string;
+            /**
+             * @description Labels to find it by: at most 16 pairs of text, with keys of at most 64 characters and values of at most 512. No agent reads them.
+             * @example {
+             *       "customer": "c-17"
+             *     }
+             */
+            labels?: {
+                [key: string]: string;
+            } | null;
             limits?: components["schemas"]["Limits"] | null;
             mode?: components["schemas"]["Mode"] | null;
             /** @description The model, of `GET /api/v1/models`; the default one when none. */
@@ -6551,6 +6683,16 @@ export interface components {
             files?: string[];
             /** @description The input: any JSON, at most 192 KiB. */
             input?: unknown;
+            /**
+             * @description Labels to find it by: at most 16 pairs of text, with keys of at most 64 characters and values of at most 512. No agent reads them, and
+             *     clones and subtasks have none of them.
+             * @example {
+             *       "customer": "c-17"
+             *     }
+             */
+            labels?: {
+                [key: string]: string;
+            } | null;
             /**
              * Format: int32
              * @description The priority: when not all tasks can run, those with higher values go first.
@@ -7488,7 +7630,7 @@ export interface components {
              *     `text`.
              */
             mode: string;
-            /** @description The reason if a `hybrid` search was one by words, because the embedding model failed. */
+            /** @description The reason if a `hybrid` search was one by words: no embedding model is configured, or it failed. */
             note?: string | null;
             /**
              * Format: int64
@@ -8026,6 +8168,10 @@ export interface components {
             /** @description Its flow. */
             flow: components["schemas"]["FlowRef"];
             handoff?: components["schemas"]["Handoff"] | null;
+            /** @description Its labels. */
+            labels?: {
+                [key: string]: string;
+            };
             /** @description The node that executes or waits. */
             node?: string | null;
             origin?: components["schemas"]["Origin"] | null;
@@ -8247,13 +8393,23 @@ export interface components {
              */
             id: number;
         };
-        /** @description Changes of a task. */
+        /** @description Changes of a task; at least one field. */
         TaskChange: {
+            /**
+             * @description Labels to set; null removes the label of a key. Others stay.
+             * @example {
+             *       "customer": "c-17",
+             *       "ticket": null
+             *     }
+             */
+            labels?: {
+                [key: string]: string | null;
+            } | null;
             /**
              * Format: int32
              * @description The priority: when not all tasks can run, those with higher values go first.
              */
-            priority: number;
+            priority?: number | null;
         };
         /** @description Something came to a merge of this task. */
         TaskChildArrived: {
@@ -11584,6 +11740,14 @@ export interface operations {
             query?: {
                 /** @description The `next_cursor` of the page before. */
                 cursor?: string;
+                /**
+                 * @description Only those that have this label, as `key=value`; given more than once, those that have all of them. A page may have fewer than its limit
+                 *     then, or none, and still have a next one.
+                 * @example [
+                 *       "customer=c-17"
+                 *     ]
+                 */
+                label?: string[];
                 /** @description At most this many; 1 to 200. */
                 limit?: number;
             };
@@ -12189,6 +12353,8 @@ export interface operations {
                  *     a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
                  */
                 after?: number;
+                /** @description As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again. */
+                lastEventId?: number;
                 /** @description The wire format: `native`. */
                 protocol?: string;
                 /** @description A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler. */
@@ -12701,6 +12867,8 @@ export interface operations {
                  *     a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
                  */
                 after?: number;
+                /** @description As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again. */
+                lastEventId?: number;
                 /** @description The wire format: `native`. */
                 protocol?: string;
                 /** @description A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler. */
@@ -15246,6 +15414,14 @@ export interface operations {
                  * @example 019bf537
                  */
                 id?: string;
+                /**
+                 * @description Only those that have this label, as `key=value`; given more than once, those that have all of them. A page may have fewer than its limit
+                 *     then, or none, and still have a next one.
+                 * @example [
+                 *       "customer=c-17"
+                 *     ]
+                 */
+                label?: string[];
                 /** @description At most this many; 1 to 200. A page may have fewer and still have a next one. */
                 limit?: number;
                 /** @description The clones and subtasks of this task, in their order, instead of the tasks that people made. */
@@ -15526,6 +15702,8 @@ export interface operations {
                  *     a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
                  */
                 after?: number;
+                /** @description As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again. */
+                lastEventId?: number;
                 /** @description The wire format: `native`. */
                 protocol?: string;
                 /** @description A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler. */
@@ -16713,6 +16891,81 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    get_assistant_subgraphs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The assistant: the name of a persona or a flow, or the id that is made of it.
+                 * @example assistant
+                 */
+                assistant_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An empty object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
+    count_assistants: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description `graph_id` and `name`. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description It. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
     search_assistants: {
         parameters: {
             query?: never;
@@ -16849,6 +17102,93 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    create_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+                /**
+                 * @description The trace that the caller is in (W3C Trace Context): work that the request begins is a part of it, and model providers and webhooks
+                 *     are told it.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A list of up to 100 runs, each as in a thread. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The runs, in this order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            422: components["responses"]["422-UNPROCESSABLE"];
+            429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    cancel_runs: {
+        parameters: {
+            query?: {
+                /** @description `interrupt`: what was done stays. */
+                action?: string;
+            };
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description `thread_id` and `run_ids`, of which all but the last one are over with the answer. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description They were told to stop. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
     create_cron: {
         parameters: {
             query?: never;
@@ -16953,6 +17293,45 @@ export interface operations {
             413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
             415: components["responses"]["415-INVALID_ARGUMENT"];
             429: components["responses"]["429-RATE_LIMITED"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            507: components["responses"]["507-STORAGE_FULL"];
+            default: components["responses"]["Error"];
+        };
+    };
+    count_crons: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request is done once and answered the same, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description `assistant_id` and `thread_id`. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description It. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            409: components["responses"]["409-CONFLICT-IDEMPOTENCY_MISMATCH"];
+            413: components["responses"]["413-PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["415-INVALID_ARGUMENT"];
             500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
             503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
             507: components["responses"]["507-STORAGE_FULL"];
@@ -17283,7 +17662,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description `thread_id`, `if_exists`, and `metadata` with `graph_id` alone. */
+        /** @description `thread_id`, `if_exists`, and `metadata`: `graph_id`, and texts as labels. */
         requestBody: {
             content: {
                 "application/json": unknown;
@@ -17391,14 +17770,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description Anything. */
+        /** @description `metadata` with the labels to change. */
         requestBody: {
             content: {
                 "application/json": unknown;
             };
         };
         responses: {
-            /** @description Never. */
+            /** @description The thread as it is in a moment. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -18076,6 +18455,48 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    join_thread_stream: {
+        parameters: {
+            query?: {
+                /**
+                 * @description A mode, once for each: `run_modes` (`values`, `messages-tuple`, `updates` and `custom` of each run), `state_update` (`values`), `lifecycle` (the
+                 *     begin and the end of each run).
+                 */
+                stream_mode?: string;
+            };
+            header?: {
+                /** @description The `id:` of the last event that the client has; -1 for none. */
+                "Last-Event-ID"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The thread: a chat or a task, or the client's own id.
+                 * @example 019bf537-f228-7cd3-aa1c-3da8af302e12
+                 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events of the runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400-INVALID_ARGUMENT"];
+            401: components["responses"]["401-UNAUTHORIZED"];
+            403: components["responses"]["403-FORBIDDEN"];
+            404: components["responses"]["404-NOT_FOUND"];
+            500: components["responses"]["500-CONTENT_DAMAGED-CONTENT_MISSING-INTERNAL"];
+            503: components["responses"]["503-UPSTREAM_UNAVAILABLE"];
+            default: components["responses"]["Error"];
+        };
+    };
     search_threads: {
         parameters: {
             query?: never;
@@ -18086,7 +18507,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description `metadata` with `graph_id` or `assistant_id`, `ids`, `status`, `limit`, `offset`, `select`. */
+        /** @description `metadata` with `graph_id` or `assistant_id` and labels, `ids`, `status`, `limit`, `offset`, `select`. */
         requestBody: {
             content: {
                 "application/json": unknown;

@@ -1,5 +1,6 @@
 import type {Client} from './client.ts';
 import {HubError} from './errors.ts';
+import {onAbort} from './pause.ts';
 import {LAST_OF_TASK, watch, type ChatEvent, type TaskEvent, type Watching, type WorkspaceEvent} from './stream.ts';
 
 /** The most chats and tasks on one connection, as the hub has it. */
@@ -17,8 +18,8 @@ function named(kind: 'chat' | 'task', id: string): string {
 /** The reader of one chat or task. */
 export interface Following {
   /** The number of the last event that the caller has; 0 for all events. Without it the events begin where the hub's routes say. */
-  after?: number;
-  signal?: AbortSignal;
+  after?: number | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 interface Loose {
@@ -86,7 +87,7 @@ export class WorkspaceStream {
   ) {}
 
   /** The changes of the workspace from now on: files, chats and tasks. */
-  changes({signal}: {signal?: AbortSignal} = {}): AsyncGenerator<WorkspaceEvent> {
+  changes({signal}: {signal?: AbortSignal | undefined} = {}): AsyncGenerator<WorkspaceEvent> {
     return this.#read(new Reader(undefined, undefined), signal) as AsyncGenerator<WorkspaceEvent>;
   }
 
@@ -114,14 +115,13 @@ export class WorkspaceStream {
     if (reader.actor !== undefined && actors.add(reader.actor).size > MOST) throw new RangeError(`one connection has at most ${MOST} chats and tasks`);
     this.#readers.add(reader);
     this.#changed();
-    const leave = () => this.#leave(reader);
     // At once, also when the caller is busy with an event and does not ask for the next one.
-    signal?.addEventListener('abort', leave, {once: true});
+    const forget = onAbort(signal, () => this.#leave(reader));
     try {
       yield* reader.read(signal);
     } finally {
-      signal?.removeEventListener('abort', leave);
-      leave();
+      forget();
+      this.#leave(reader);
     }
   }
 

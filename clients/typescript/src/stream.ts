@@ -1,7 +1,7 @@
 import {address, type Client} from './client.ts';
 import {HubError, refused, Unreachable} from './errors.ts';
 import {jsonOrText} from './json.ts';
-import {backoff, orAborted, pause} from './pause.ts';
+import {backoff, onAbort, orAborted, pause} from './pause.ts';
 import type {components} from './schema.ts';
 import {Parser} from './sse.ts';
 import {tooLate} from './timeout.ts';
@@ -28,14 +28,14 @@ export type Connection =
 /** Settings of a stream. */
 export interface Watching {
   /** The number of the last event that the caller has; 0 for all events. Without it the stream begins where the hub's routes say. */
-  after?: number;
-  signal?: AbortSignal;
+  after?: number | undefined;
+  signal?: AbortSignal | undefined;
   /** Told of each change of the connection. */
-  onConnection?: (connection: Connection) => void;
+  onConnection?: ((connection: Connection) => void) | undefined;
   /** Opens the stream with a ticket instead of the token, for networks that strip headers from streams. */
-  ticket?: boolean;
+  ticket?: boolean | undefined;
   /** Ends the pause before the next connection when it aborts, for example because the network is back. */
-  wake?: () => AbortSignal | undefined;
+  wake?: (() => AbortSignal | undefined) | undefined;
 }
 
 const STREAM = 'text/event-stream';
@@ -53,12 +53,13 @@ export const LAST_OF_TASK = new Set(['done', 'stopped', 'went_up']);
  * @throws HubError when the hub refuses for good, for example because the chat is gone.
  */
 export function watchChat(hub: Client, source: Source & {chat: string}, watching: Watching = {}): AsyncGenerator<ChatEvent> {
-  return watch(hub, source, watching) as AsyncGenerator<ChatEvent>;
+  // Without an id it would be the stream of the workspace.
+  return watch(hub, {...source, chat: source.chat ?? ''}, watching) as AsyncGenerator<ChatEvent>;
 }
 
 /** The events of a task, up to its last one. See {@link watchChat}. */
 export async function* watchTask(hub: Client, source: Source & {task: string}, watching: Watching = {}): AsyncGenerator<TaskEvent> {
-  for await (const event of watch(hub, source, watching)) {
+  for await (const event of watch(hub, {...source, task: source.task ?? ''}, watching)) {
     yield event as TaskEvent;
     if (LAST_OF_TASK.has(event.event)) return;
   }
@@ -110,8 +111,7 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
     const connection = new AbortController();
     const leave = () => connection.abort(signal?.reason);
     const again = shared?.again();
-    signal?.addEventListener('abort', leave, {once: true});
-    again?.addEventListener('abort', leave, {once: true});
+    const forget = [onAbort(signal, leave), onAbort(again, leave)];
     // The time in which nobody reads does not count.
     const heard = <T>(promise: Promise<T>): Promise<T> => {
       const silence = setTimeout(() => connection.abort(tooLate(SILENCE_MS)), SILENCE_MS);
@@ -152,8 +152,7 @@ export async function* watch(hub: Client, source: Source, watching: Watching, sh
       reason = error instanceof HubError || error instanceof Unreachable ? error : new Unreachable(hub.url, error);
     } finally {
       retryMs = parser.retryMs ?? retryMs;
-      signal?.removeEventListener('abort', leave);
-      again?.removeEventListener('abort', leave);
+      forget.forEach(one => one());
       connection.abort();
     }
     if (again?.aborted) continue;
@@ -187,7 +186,7 @@ function streamPath({workspace, chat, task}: Source): string {
 
 async function ticketPath(hub: Client, {workspace, chat, task}: Source, signal?: AbortSignal, after?: number): Promise<string> {
   const body = {...(chat === undefined ? {} : {chat_id: chat}), ...(task === undefined ? {} : {task_id: task}), ...(after === undefined ? {} : {after})};
-  const request = {path: {workspace_id: workspace}, body, ...(signal === undefined ? {} : {signal})};
+  const request = {path: {workspace_id: workspace}, body, signal};
   return (await hub.post('/api/v1/workspaces/{workspace_id}/stream-tickets', request)).url;
 }
 

@@ -1,5 +1,5 @@
 import {Unreachable} from './errors.ts';
-import {LONGEST_TIMER_MS, orAborted} from './pause.ts';
+import {LONGEST_TIMER_MS, onAbort, orAborted} from './pause.ts';
 
 /** The default of {@link bounded}, as in the client for Python: longer than the 15 s after which the hub says something in a long answer. */
 export const TIMEOUT_MS = 60_000;
@@ -17,9 +17,7 @@ export async function bounded(
 ): Promise<Response> {
   signal?.throwIfAborted();
   const request = new AbortController();
-  const leave = () => request.abort(signal?.reason);
-  const end = () => signal?.removeEventListener('abort', leave);
-  signal?.addEventListener('abort', leave, {once: true});
+  const end = onAbort(signal, () => request.abort(signal?.reason));
   const timed = <T>(promise: Promise<T>, ms: number): Promise<T> => {
     const late = () => request.abort(new Unreachable(url, tooLate(ms)));
     const timer = timeoutMs > 0 && ms <= LONGEST_TIMER_MS ? setTimeout(late, ms) : undefined;
@@ -38,10 +36,13 @@ export async function bounded(
   }
 }
 
+/** Platforms let go of the connection of a content that nobody has any more, but not while it has a reader. Some platforms lack the registry. */
+const unread = typeof FinalizationRegistry === 'undefined' ? undefined : new FinalizationRegistry<() => void>(leave => leave());
+
 /** The same body, each piece of which is waited for with `timed`; `end` is called when there is no more. */
 function pieces(body: ReadableStream<Uint8Array<ArrayBuffer>>, timed: <T>(piece: Promise<T>) => Promise<T>, end: () => void): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = body.getReader();
-  return new ReadableStream({
+  const read = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
       try {
         const {done, value} = await timed(reader.read());
@@ -58,4 +59,9 @@ function pieces(body: ReadableStream<Uint8Array<ArrayBuffer>>, timed: <T>(piece:
       await reader.cancel(reason);
     },
   }, {highWaterMark: 0});
+  unread?.register(read, () => {
+    end();
+    reader.cancel().catch(() => undefined);
+  });
+  return read;
 }

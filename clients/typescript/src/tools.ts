@@ -1,5 +1,5 @@
 import type {Client} from './client.ts';
-import {HubError} from './errors.ts';
+import {HubError, type Unreachable} from './errors.ts';
 import {passes, pause, rest, uuid} from './pause.ts';
 import {watchWorkspace, type Connection} from './stream.ts';
 
@@ -16,11 +16,11 @@ export interface CodeTool {
   /** Its purpose, for the model. */
   description: string;
   /** The JSON Schema of its arguments, an object; without it there are none. */
-  parameters?: Record<string, unknown>;
+  parameters?: Record<string, unknown> | undefined;
   /** `write`, the default: each call is run at most once. `read`: a call changes nothing, and may be run by several programs. */
-  effects?: 'read' | 'write';
+  effects?: 'read' | 'write' | undefined;
   /** How long a call waits for a program, in seconds: 1 to 86,400, an hour by default. Then it fails. */
-  timeoutS?: number;
+  timeoutS?: number | undefined;
   /** Runs a call. The result is what the agent reads: a text, or any value as JSON. The agent reads an error that it throws as a failure. */
   run(args: any, call: CodeCall): unknown;
 }
@@ -37,11 +37,11 @@ export interface CodeCall {
 /** Settings of {@link serveTools}. */
 export interface Serving {
   /** Ends the serving. Calls that run are not answered then. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Told of each change of the connection. */
-  onConnection?: (connection: Connection) => void;
+  onConnection?: ((connection: Connection) => void) | undefined;
   /** Told of calls that could not be taken or answered. */
-  onError?: (error: unknown) => void;
+  onError?: ((error: unknown) => void) | undefined;
 }
 
 interface Waiting {
@@ -59,7 +59,7 @@ interface Waiting {
  */
 export async function serveTools(hub: Client, workspace: string, tools: Record<string, CodeTool>, serving: Serving = {}): Promise<void> {
   const {signal, onConnection} = serving;
-  for (const [name, tool] of Object.entries(tools)) await declare(hub, workspace, name, tool);
+  for (const [name, tool] of Object.entries(tools)) await declared(hub, workspace, name, tool, serving);
   const program = new Program(hub, workspace, tools, serving);
   let isFirst = true;
   const told = (connection: Connection) => {
@@ -68,9 +68,22 @@ export async function serveTools(hub: Client, workspace: string, tools: Record<s
     if (connection.state === 'open' && isFirst) void program.lookAtAll();
     if (connection.state === 'open') isFirst = false;
   };
-  for await (const {event, data} of watchWorkspace(hub, workspace, {onConnection: told, ...(signal ? {signal} : {})})) {
+  for await (const {event, data} of watchWorkspace(hub, workspace, {onConnection: told, signal})) {
     if (event === 'reset') void program.lookAtAll();
     if (event === 'chat_updated' && data.handed_out) void program.look(data.chat_id);
+  }
+}
+
+/** The declaration of a tool is there. A hub that is away is waited for, as by the stream. */
+async function declared(hub: Client, workspace: string, name: string, tool: CodeTool, {signal, onError}: Serving): Promise<void> {
+  for (let failures = 0; !signal?.aborted; failures++) {
+    try {
+      return await declare(hub, workspace, name, tool);
+    } catch (error) {
+      if (!mayPass(failures, error)) throw error;
+      onError?.(error);
+      await pause(rest(failures, error), signal);
+    }
   }
 }
 
@@ -185,14 +198,17 @@ class Program {
       } catch (error) {
         if (signal?.aborted) return false;
         this.serving.onError?.(error);
-        // A fault of the hub itself may stay, as for a chat that is damaged.
-        const isHopeless = error instanceof HubError && error.status === 500 && failures >= FAULTS;
-        if (!passes(error) || isHopeless) return false;
+        if (!mayPass(failures, error)) return false;
         await pause(rest(failures, error), signal);
       }
     }
     return false;
   }
+}
+
+/** Whether the same request is worth sending again. A fault of the hub itself may stay, as for a chat that is damaged. */
+function mayPass(failures: number, error: unknown): error is Unreachable | HubError {
+  return passes(error) && !(error instanceof HubError && error.status === 500 && failures >= FAULTS);
 }
 
 /** Calls that have ended and that a look which began before may still find. */

@@ -29,12 +29,12 @@ export type Request<M extends Method, P extends PathOf<M>> =
 
 /** Settings of one request. */
 export interface Settings {
-  signal?: AbortSignal;
-  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+  headers?: Record<string, string> | undefined;
   /** The key under which a repeated `POST` gives the first answer again. Each `POST` gets one by itself. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
   /** Another bound than that of the client, in milliseconds; 0 for none. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }
 
 type Json<T> = T extends {content: {'application/json': infer B}} ? B : undefined;

@@ -1,5 +1,6 @@
 import type {Client} from './client.ts';
 import {Unreachable} from './errors.ts';
+import {onAbort} from './pause.ts';
 import type {components} from './schema.ts';
 import {Sha256} from './sha256.ts';
 import {bounded} from './timeout.ts';
@@ -7,8 +8,8 @@ import {bounded} from './timeout.ts';
 /** Settings of an upload. */
 export interface Uploading {
   /** Told how many bytes have been sent, and how many there are. */
-  onProgress?: (sent: number, size: number) => void;
-  signal?: AbortSignal;
+  onProgress?: ((sent: number, size: number) => void) | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 type Transfer = NonNullable<components['schemas']['Transfer']['request']>;
@@ -33,7 +34,7 @@ export async function upload(
   const {onProgress, signal} = uploading;
   const blob = content instanceof Blob ? content : new Blob([content]);
   const sha256 = await digest(blob, signal);
-  const at = {path: {workspace_id: workspace}, ...(signal ? {signal} : {})};
+  const at = {path: {workspace_id: workspace}, signal};
   const wanted = {sha256, size: blob.size, ...(blob.size > PART ? {parts: await digests(blob, signal)} : {})};
   const {timeoutMs} = hub.within();
   const patient = {timeoutMs: timeoutMs > 0 ? timeoutMs + (blob.size / SLOWEST_READ) * 1000 : 0};
@@ -52,7 +53,7 @@ export async function upload(
     const told = onProgress && {onProgress: (sent: number) => onProgress((parts?.received ?? 0) + sent, blob.size)};
     // A content that is there already (412) is as good.
     const accepts = (status: number) => status === 412 || (next != null && futile < 3 && LOST.includes(status));
-    const {ok, body} = await hub.patiently(true, () => bounded(signal => transfer(url, request, piece, {...told, signal}), {...hub.within(), size: piece.size, signal}), {accepts, ...(signal ? {signal} : {})});
+    const {ok, body} = await hub.patiently(true, () => bounded(signal => transfer(url, request, piece, {...told, signal}), {...hub.within(), size: piece.size, signal}), {accepts, signal});
     // Nobody reads it, and until its end the request would listen to the signal.
     await body?.cancel();
     if (!parts) break;
@@ -113,7 +114,6 @@ function counted(blob: Blob, told: (sent: number, size: number) => void): Readab
 function byXhr(url: string, method: string, headers: Record<string, string>, blob: Blob, told: (sent: number, size: number) => void, signal?: AbortSignal): Promise<Response> {
   return new Promise((resolve, reject) => {
     const xhr = new XMLHttpRequest();
-    const leave = () => xhr.abort();
     xhr.open(method, url);
     for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value);
     xhr.upload.onprogress = ({loaded}) => told(loaded, blob.size);
@@ -123,9 +123,8 @@ function byXhr(url: string, method: string, headers: Record<string, string>, blo
     };
     xhr.onerror = () => reject(new Unreachable(url, new TypeError('the request failed')));
     xhr.onabort = () => reject(signal?.reason);
-    xhr.onloadend = () => signal?.removeEventListener('abort', leave);
     if (signal?.aborted) return reject(signal.reason);
-    signal?.addEventListener('abort', leave, {once: true});
+    xhr.onloadend = onAbort(signal, () => xhr.abort());
     xhr.send(blob);
   });
 }

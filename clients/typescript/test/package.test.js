@@ -58,17 +58,24 @@ test('the package has its code, its types and its README, and needs no other', a
   for (const file of files.filter(file => /^dist\/(?!react\/).*\.js$/.test(file))) assert.doesNotMatch(await readFile(root + file, 'utf8'), /from ['"]react/, file);
 });
 
-test('the component of the README has its types, and the hooks are those of a client component', async () => {
+test('the component of the README has its types, what a program may lack may be undefined, and the hooks are those of a client component', async () => {
   const [, code] = /```tsx\n([\s\S]*?)```/.exec(await readFile(`${root}README.md`, 'utf8'));
   const component = `${root}dist/readme-react.tsx`;
   try {
-    await writeFile(component, code);
-    await run('npx', ['tsc', '--noEmit', '--strict', '--skipLibCheck', '--target', 'ES2022', '--module', 'NodeNext', '--jsx', 'react-jsx', component], {cwd: root});
+    const more = `
+      import {serveTools, watchChat} from 'buildscale';
+      const hub = new Client({url: '', token: undefined as string | undefined});
+      export const some = (signal?: AbortSignal, after?: number) => [
+        hub.get('/api/v1/workspaces', {signal}), watchChat(hub, {workspace: '', chat: ''}, {after, signal}), serveTools(hub, '', {}, {signal}),
+      ];`;
+    await writeFile(component, code + more);
+    await run('npx', ['tsc', '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', '--target', 'ES2022', '--module', 'NodeNext', '--jsx', 'react-jsx', component], {cwd: root});
   } catch (error) {
     assert.fail(error.stdout);
   } finally {
     await rm(component, {force: true});
   }
+  assert.doesNotMatch(await readFile(`${root}dist/client.d.ts`, 'utf8'), /patiently/, 'editors complete what is no part of the interface');
   for (const name of ['index', 'chat', 'task']) assert.match(await readFile(`${root}dist/react/${name}.js`, 'utf8'), /^'use client';/);
 });
 

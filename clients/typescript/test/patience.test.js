@@ -175,6 +175,12 @@ test('an answer that is no JSON is an error of the client, with the address with
   await assert.rejects(hub.get(WORKSPACES, {query: {cursor: 'secret'}}), isForeign);
 });
 
+test('a refusal that comes after a long answer has begun is an error, whatever the status is', async () => {
+  const body = '  {"error": {"code": "STORAGE_FULL", "message": "no room", "details": {}}}';
+  const hub = new Client({url, patienceMs: 0, fetch: async () => new Response(body, {status: 201})});
+  await assert.rejects(hub.get(WORKSPACES), error => error instanceof HubError && error.code === 'STORAGE_FULL' && error.status === 201);
+});
+
 test('an error of the caller, or an address that is none, ends a stream', async () => {
   const source = {workspace: 'w', chat: 'c'};
   for (const at of ['connecting', 'open', 'waiting']) {

@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
 /// The version of the protocol that a client speaks.
-pub(crate) const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 /// How long the end of a task that was canceled is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -5,7 +5,13 @@
 //! handlers know no credentials.
 
 use crate::{
-    StreamContext, access::CallerRole, error::ApiError, login, login::Login, mcp_servers, membership_watch::Looks,
+    StreamContext,
+    access::CallerRole,
+    error::ApiError,
+    login,
+    login::Login,
+    mcp_servers,
+    membership_watch::{Looks, StreamRight},
 };
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State},
@@ -207,7 +213,9 @@ impl Auth {
         };
         let Some(given) = bearer(&parts.headers).or_else(|| api_key(parts)) else {
             return match (ticket(parts), sought) {
-                (Some(ticket), Some((workspace, sought))) => self.ticket_holder(context, ticket, workspace, sought),
+                (Some(ticket), Some((workspace, sought))) => {
+                    self.ticket_holder(context, ticket, workspace, sought).await
+                }
                 _ => Err(Error::new(Code::Unauthorized, "a token is needed")
                     .hint("send the header Authorization: Bearer <token>, with your token or API key")),
             };
@@ -229,7 +237,7 @@ impl Auth {
         }
     }
 
-    fn ticket_holder(
+    async fn ticket_holder(
         &self,
         context: &StreamContext,
         ticket: &str,
@@ -237,15 +245,24 @@ impl Auth {
         sought: Sought,
     ) -> Result<Caller, Error> {
         let now = context.clock.now();
-        let (user, action) = match sought {
-            Sought::Stream(stream) => (self.tickets.verify(ticket, workspace, stream, now)?, Action::Read),
+        let (user, key, action) = match sought {
+            Sought::Stream(stream) => {
+                let (user, key) = self.tickets.verify(ticket, workspace, stream, now)?;
+                (user, key, Action::Read)
+            }
             Sought::Content(digest) => {
                 let leave = self.tickets.verify_transfer(ticket, workspace, digest, now)?;
-                (leave.user, if leave.right == TransferRight::Read { Action::Read } else { Action::Write })
+                (leave.user, None, if leave.right == TransferRight::Read { Action::Read } else { Action::Write })
             }
         };
+        if let Some(key) = key
+            && !context.api_keys().is_valid(key).await?
+        {
+            let error = Error::new(Code::Unauthorized, "the API key that asked for the ticket is not valid");
+            return Err(error.hint("ask for a ticket with another credential"));
+        }
         let (scopes, workspaces) = (Scopes::of([action]), Some([workspace].into()));
-        Ok(Caller { user, subject: None, means: CredentialKind::Ticket, scopes, workspaces })
+        Ok(Caller { user, subject: None, means: CredentialKind::Ticket(key), scopes, workspaces })
     }
 }
 
@@ -424,64 +441,21 @@ pub(crate) async fn authorise(
     let (response, workspace) = answered.await;
     // The machine's own person is no member, and loses no workspace.
     let Some(workspace) = workspace.filter(|_| caller.means != CredentialKind::Machine) else { return Ok(response) };
-    let (looks, membership, bus) = (context.auth.looks.clone(), (caller.user, workspace), context.bus.clone());
-    let is_member = move || {
+    let (looks, bus) = (context.auth.looks.clone(), context.bus.clone());
+    let right = StreamRight { user: caller.user, workspace, key: caller.means.key() };
+    let is_allowed = move || {
         let (context, caller) = (context.clone(), caller.clone());
         // A table that does not answer takes nobody's right away.
-        async move { !matches!(self::role(&context, &caller, workspace).await, Ok(None)) }
+        async move {
+            let is_void = match right.key {
+                Some(key) => matches!(context.api_keys().is_valid(key).await, Ok(false)),
+                None => false,
+            };
+            !is_void && !matches!(self::role(&context, &caller, workspace).await, Ok(None))
+        }
     };
-    Ok(looks.while_member(response, membership, bus, is_member))
+    Ok(looks.while_allowed(response, right, bus, is_allowed))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use http::HeaderValue;
-
-    fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
-    }
-
-    #[test]
-    fn a_bearer_is_one_word_behind_the_scheme() {
-        let given = |value: &'static str| bearer(&headers(&[(header::AUTHORIZATION, value)])).map(str::to_owned);
-        assert_eq!(given("Bearer s3cret").as_deref(), Some("s3cret"));
-        assert_eq!(given("bearer  s3cret ").as_deref(), Some("s3cret"));
-        for none in ["Basic s3cret", "s3cret", "Bearer", "Bearer  "] {
-            assert_eq!(given(none), None, "{none}");
-        }
-        assert!(!format!("{:?}", Auth::token("s3cret")).contains("s3cret"));
-    }
-
-    #[test]
-    fn pages_of_others_and_names_of_others_are_kept_out() {
-        let origins = ["http://localhost:5173".to_owned()];
-        let check = |pairs: &[(HeaderName, &'static str)]| from_this_machine(&headers(pairs), &origins).is_ok();
-        let (host, origin) = (header::HOST, header::ORIGIN);
-        assert!(check(&[]));
-        for own in ["127.0.0.1:8686", "localhost:8686", "[::1]:8686", "a.localhost"] {
-            assert!(check(&[(host.clone(), own)]), "{own}");
-        }
-        for other in [
-            "rebound.example:8686",
-            "localhost:80@evil.example",
-            "evil.example#.localhost",
-            "127.0.0.1:1, evil",
-            "[::1].evil.example",
-            "[evil.example]",
-            "localhost:",
-        ] {
-            assert!(!check(&[(host.clone(), other)]), "{other}");
-        }
-        let (site, mode) = (SITE, MODE);
-        assert!(!check(&[(site.clone(), "cross-site"), (mode.clone(), "no-cors")]));
-        assert!(check(&[(site.clone(), "cross-site"), (mode.clone(), "navigate")]));
-        assert!(check(&[(site, "same-origin"), (mode, "cors")]));
-        let local = (host, "localhost:8686");
-        assert!(check(&[local.clone(), (origin.clone(), "http://localhost:8686")]));
-        assert!(check(&[local.clone(), (origin.clone(), "http://localhost:5173")]));
-        assert!(!check(&[local.clone(), (origin.clone(), "https://evil.example")]));
-        assert!(!check(&[local.clone(), (origin.clone(), "ftp://localhost:8686")]));
-        assert!(!check(&[local, (origin, "null")]));
-    }
-}
+mod tests;

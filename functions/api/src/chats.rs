@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Converse, Read, demand, leader_rights},
     error::{Answer, excerpt},
-    extract::{Json, Query, TraceParent, Traced, page_length},
+    extract::{ByLabel, Json, Labelled, Query, TraceParent, Traced, page_length},
     ids::Ids,
     prompts::spoken,
     rate_limits::Paced,
@@ -14,14 +14,14 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use chat::HistoryPage;
 use domain::{
-    AgentOptions, ChatId, ChatView, ClientFunction, Code, CommandId, Error, FileId, Limits, Message, Mode,
-    ModelSettings, Scenario, ThreadAgent, TurnId, WorkspaceId,
+    AgentOptions, ChatId, ChatView, ClientFunction, Code, CommandId, Error, FileId, LabelChanges, Labels, Limits,
+    Message, Mode, ModelSettings, Scenario, ThreadAgent, TurnId, WorkspaceId,
 };
 use http::StatusCode;
 use identity::Action;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
 
 /// The longest title, in characters.
@@ -97,6 +97,10 @@ pub(crate) struct NewChat {
     /// The client takes it and answers it: `POST …/chats/{chat_id}/calls/{call_id}`. Not for a coding agent, and not for a team.
     #[schema(value_type = Option<Vec<Object>>)]
     functions: Option<Value>,
+    /// Labels to find it by: at most 16 pairs of text, with keys of at most 64 characters and values of at most 512. No agent reads them.
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
+    #[schema(value_type = Option<BTreeMap<String, String>>, example = json!({ "customer": "c-17" }))]
+    labels: BTreeMap<String, String>,
 }
 
 /// A chat that was made.
@@ -131,6 +135,10 @@ pub(crate) struct ChatChanges {
     /// `POST …/approve` instead.
     #[schema(value_type = Option<schema::Mode>)]
     mode: Option<Mode>,
+    /// Labels to set; null removes the label of a key. Others stay.
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
+    #[schema(value_type = Option<BTreeMap<String, Option<String>>>, example = json!({ "customer": "c-17", "ticket": null }))]
+    labels: LabelChanges,
 }
 
 /// The selected part of a history.
@@ -188,8 +196,10 @@ pub(crate) async fn create_chat(
         plan_v,
         agent,
         cwd,
-        ..
+        labels,
+        functions: _,
     } = new;
+    let labels = Labels::checked("labels", labels)?;
     check_model(&context, "model", model.as_deref())?;
     let chat::LeaderRights { may_approve, may_not_run } = leader_rights(&caller, role);
     if agent.is_some() {
@@ -211,6 +221,7 @@ pub(crate) async fn create_chat(
         trace,
         thread,
         functions,
+        labels,
         ..chat::NewChat::default()
     };
     chat::set_up(&mut new, scenario, mode, agents)?;
@@ -222,15 +233,17 @@ pub(crate) async fn create_chat(
     Ok((StatusCode::ACCEPTED, axum::Json(made)))
 }
 
-/// The chats, the last active first.
-#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, Paging),
+/// The chats, the last active first; with `label` those that have these labels.
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/chats", tag = "chats", params(InWorkspace, Paging, ByLabel),
     responses((status = 200, description = "A page of them.", body = schema::ChatPage)))]
 pub(crate) async fn list_chats(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
-    Query(paging): Query<Paging>,
+    Labelled(paging, labels): Labelled<Paging>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(context.chats.list(at.workspace_id, paging.limit()?, paging.cursor).await?))
+    let (chats, limit) = (context.chats.reader(), paging.limit()?);
+    let wanted = |chat: &ChatView| chat.labels.include(&labels);
+    Ok(axum::Json(chats.list_wanted(at.workspace_id, limit, paging.cursor, wanted).await?))
 }
 
 /// A chat as it is, with its messages. `last_seq` is the cursor to listen on from.
@@ -252,7 +265,7 @@ pub(crate) async fn get_chat(
         (after, None) => context.chats.history(at.workspace_id, at.chat_id, after.unwrap_or(0), limit).await?,
     };
     for numbered in &mut history.messages {
-        shown(&mut numbered.message);
+        remove_hidden_parts(&mut numbered.message);
     }
     Ok(axum::Json(WithHistory { view, history }))
 }
@@ -329,7 +342,7 @@ pub(crate) fn check_model(context: &Context, field: &str, model: Option<&str>) -
 }
 
 /// Removes parts that only models read: copies of attached files, and state that a provider wants back.
-fn shown(message: &mut Message) {
+fn remove_hidden_parts(message: &mut Message) {
     match message {
         Message::User { context, .. } => context.clear(),
         Message::Assistant { provider, .. } => *provider = Value::Null,
@@ -337,7 +350,7 @@ fn shown(message: &mut Message) {
     }
 }
 
-/// Changes title, model, settings of the model or mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
+/// Changes title, model, settings of the model, mode or labels. A turn that runs goes on as it began until it waits or ends; from then on the change counts. `FORBIDDEN` for a mode that lets the agent do more, without the right to approve.
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/chats/{chat_id}", tag = "chats", params(InChat),
     request_body = ChatChanges, responses((status = 202, description = "It is accepted.", body = schema::Accepted)))]
 pub(crate) async fn configure_chat(
@@ -345,16 +358,16 @@ pub(crate) async fn configure_chat(
     Access { at, by, caller, role, .. }: Access<Converse, InChat>,
     Json(setup): Json<ChatChanges>,
 ) -> Answer<impl IntoResponse> {
-    let ChatChanges { title, model, model_settings, mode } = setup;
-    if title.is_none() && model.is_none() && model_settings.is_none() && mode.is_none() {
+    let ChatChanges { title, model, model_settings, mode, labels } = setup;
+    if title.is_none() && model.is_none() && model_settings.is_none() && mode.is_none() && labels.is_empty() {
         return Err(Error::invalid("body", "there is nothing to change")
-            .hint("give a title, a model, model_settings or a mode")
+            .hint("give a title, a model, model_settings, a mode or labels")
             .into());
     }
     let title = title.as_deref().map(checked_title).transpose()?;
     check_model(&context, "model", model.as_deref())?;
     let may_approve = demand(&caller, role, Action::Approve).is_ok();
-    let setup = chat::Setup { title, model, model_settings, mode, may_approve, session: None, options: None };
+    let setup = chat::Setup { title, model, model_settings, mode, may_approve, labels, ..chat::Setup::default() };
     context.chats.configure(at.workspace_id, at.chat_id, setup, &by).await?;
     Ok(schema::Accepted::of(at.chat_id))
 }

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::{Answer, ApiError},
-    extract::{NoParameters, Query, Raw},
+    extract::{Query, Raw},
     files::{AtFile, InFile, new_path},
     schema,
     transfer_pace::taken_in_time,
@@ -238,7 +238,6 @@ fn unconverted(path: &FilePath, conversion: Option<&Conversion>) -> Error {
 pub(crate) async fn put_content(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
-    _: NoParameters,
     headers: HeaderMap,
     Raw(content): Raw<MAX_FILE>,
 ) -> Answer<impl IntoResponse> {

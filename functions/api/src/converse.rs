@@ -21,8 +21,8 @@ use actor::next_number;
 use chat::DefinitionKind;
 use domain::{
     ActorRef, AnswerFormat, CallId, ChatEvent, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error,
-    FileId, ModelSettings, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TraceContext, TurnId, WorkspaceId,
-    event::PermissionOutcome,
+    FileId, Labels, Limits, ModelSettings, OnBusy, PermissionId, Principal, QuestionId, Timestamp, TraceContext,
+    TurnId, WorkspaceId, event::PermissionOutcome,
 };
 use flows::check_settings_of_flow;
 pub(crate) use flows::{ConversationTarget, NameKind, has_its_input, task_log};
@@ -63,6 +63,10 @@ pub(crate) struct MessageInput {
     pub answer_format: Option<AnswerFormat>,
     /// Instructions of the client for a chat that goes on.
     pub instructions: String,
+    /// The most calls of the model in the turn of this message.
+    pub max_steps: Option<u32>,
+    /// The labels of a new chat or task.
+    pub labels: Labels,
 }
 
 /// The answer to a question or a request for permission.
@@ -155,6 +159,7 @@ impl Speaker<'_> {
     /// Begins a chat of a persona with a message.
     pub(crate) async fn begin_chat(&self, chat: ChatId, words: MessageInput) -> Result<Run, Error> {
         let MessageInput { content, earlier, role, model, model_settings, functions, files, answer_format, .. } = words;
+        let turn_limits = words.max_steps.map(Limits::of_steps);
         check_model(self.context, "model", model.as_deref())?;
         let earlier = match earlier.is_empty() {
             true => earlier,
@@ -175,6 +180,8 @@ impl Speaker<'_> {
             functions,
             files,
             answer_format,
+            turn_limits,
+            labels: words.labels,
             ..chat::NewChat::default()
         };
         let command = self.turn(chat);
@@ -208,6 +215,7 @@ impl Speaker<'_> {
             return Err(has_its_input());
         }
         let MessageInput { content, files, model_settings, answer_format, instructions, .. } = words;
+        let limits = words.max_steps.map(Limits::of_steps);
         if on_busy == OnBusy::Rollback {
             demand(self.caller, self.role, Action::Write)?;
         }
@@ -226,6 +234,7 @@ impl Speaker<'_> {
             model_settings,
             answer_format,
             instructions,
+            limits,
             may_approve,
             may_not_run,
             trace,

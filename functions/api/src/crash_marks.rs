@@ -24,7 +24,7 @@ pub(crate) fn of(route: &Route, request: &Request) -> Option<Result<Arc<Work>, E
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let credential = request.headers().get(header::AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
     let id = Id::of(&[b"request", route.method.as_bytes(), target.as_bytes(), credential]);
-    let place = format!("{} {}", route.method, told(route.path(), request.uri().path()));
+    let place = format!("{} {}", route.method, redacted_path(route.path(), request.uri().path()));
     Some(crashes.work(place, id).map_err(Error::from))
 }
 
@@ -36,7 +36,7 @@ pub(crate) async fn takes_in(body: &Bytes) -> Result<(), Error> {
 }
 
 /// A path as the log may have it: ids as they are, and of anything else its name.
-fn told(route: &str, path: &str) -> String {
+fn redacted_path(route: &str, path: &str) -> String {
     let mut told = String::with_capacity(path.len());
     for (name, value) in route.split('/').zip(path.split('/')).skip(1) {
         let is_id = name.starts_with('{') && Uuid::try_parse(value).is_ok();
@@ -67,7 +67,7 @@ mod tests {
             ),
             ("unmatched", "/api/secret".to_owned(), String::new()),
         ] {
-            assert_eq!(told(route, &path), place);
+            assert_eq!(redacted_path(route, &path), place);
         }
     }
 }

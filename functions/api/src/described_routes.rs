@@ -2,15 +2,22 @@
 //!
 //! To make the document of all routes takes several times the memory and the time of the rest of a start.
 
+use crate::extract::demand_described;
 use axum::{
     Router, handler,
+    middleware::from_fn_with_state,
     routing::{MethodFilter, MethodRouter},
 };
 use utoipa::{
     __dev::{SchemaReferences, Tags},
     Path,
-    openapi::{HttpMethod, OpenApi},
+    openapi::{HttpMethod, OpenApi, path::Operation},
 };
+
+/// How the paths below `/api` of other protocols end. Their clients send parameters of their own, and a client of OAuth ignores those that it does not
+/// know (RFC 6749 §4.1.2).
+const OF_OTHERS: [&str; 6] =
+    ["/ag-ui", "/ai-sdk/chat", "/ai-sdk/chat/{id}/stream", "/ai-sdk/chat/{id}/stop", "/mcp", "/mcp/callback"];
 
 /// Adds an operation and the schemas that it refers to.
 pub(crate) type Describe = fn(&mut OpenApi);
@@ -31,7 +38,12 @@ where
     S: Clone + Send + Sync + 'static,
 {
     let on = |methods: MethodRouter<S>, method| methods.on(filter(&method), handler.clone());
-    Route { path: D::path(), methods: D::methods().into_iter().fold(MethodRouter::new(), on), describe: describe::<D> }
+    let (path, mut methods) = (D::path(), D::methods().into_iter().fold(MethodRouter::new(), on));
+    if path.starts_with("/api/") && !OF_OTHERS.iter().any(|end| path.ends_with(end)) {
+        let operation: fn() -> Operation = D::operation;
+        methods = methods.route_layer(from_fn_with_state(operation, demand_described));
+    }
+    Route { path, methods, describe: describe::<D> }
 }
 
 /// Handlers that are described, each with its module: `routes!(chats::create_chat, chats::list_chats)`.

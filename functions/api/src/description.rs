@@ -18,7 +18,8 @@ use utoipa::{
     info(
         title = "BuildScale",
         description = "Agents that work on files, talk over SSE and survive a crash. Commands answer 202 as soon as they \
-            are durable; what comes of them is told by events. Every error has the same envelope."
+            are durable; what comes of them is told by events. Every error has the same envelope. Routes below /api refuse \
+            parameters that they do not describe; those of other protocols ignore them."
     ),
     components(schemas(schema::ErrorEnvelope)),
     servers((url = "/", description = "The server that this document comes from.")),

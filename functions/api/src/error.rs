@@ -1,5 +1,6 @@
 //! From a domain error to HTTP: the status, and the envelope that every error comes in.
 
+use crate::absent_routes::instead;
 use axum::response::{IntoResponse, Response};
 use domain::{Code, Error};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
@@ -120,13 +121,14 @@ impl IntoResponse for ApiError {
 
 /// For a path that leads nowhere.
 pub(crate) async fn no_route(method: Method, uri: Uri) -> ApiError {
-    Error::not_found("route", format!("{method} {}", uri.path())).hint("GET /openapi.json lists every route").into()
+    let hint = instead(&method, uri.path()).unwrap_or("GET /openapi.json lists every route");
+    Error::not_found("route", format!("{method} {}", uri.path())).hint(hint).into()
 }
 
 /// For a path that leads somewhere, by another method; axum adds `Allow`.
 pub(crate) async fn no_method(method: Method, uri: Uri) -> ApiError {
     let error = Error::new(Code::InvalidArgument, format!("{} does not take {method}", uri.path()))
-        .hint("the Allow header lists the methods it takes")
+        .hint(instead(&method, uri.path()).unwrap_or("the Allow header lists the methods it takes"))
         .detail("field", "method");
     ApiError::from(error).with_status(StatusCode::METHOD_NOT_ALLOWED)
 }

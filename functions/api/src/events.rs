@@ -102,12 +102,23 @@ pub(crate) struct Watch {
     /// a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
+    /// As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again.
+    #[serde(rename = "lastEventId")]
+    #[param(value_type = Option<u64>)]
+    last_event_id: Option<String>,
     /// The wire format: `native`.
     #[param(default = "native")]
     protocol: Option<String>,
     /// A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
     #[expect(dead_code, reason = "it is part of the description")]
     ticket: Option<String>,
+}
+
+impl Watch {
+    /// The cursor of the address, whose `after` is that of the first connection.
+    fn cursor(&self) -> Option<&str> {
+        self.last_event_id.as_deref().filter(|id| !id.is_empty()).or(self.after.as_deref())
+    }
 }
 
 /// Chats and tasks on the same connection.
@@ -134,13 +145,13 @@ pub(crate) async fn watch_chat(
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    check_protocol(watch.protocol)?;
+    check_protocol(watch.protocol.as_deref())?;
     let actor = ActorRef::Chat { workspace: at.workspace_id, chat: at.chat_id };
     // The end of the log comes first: events of a turn that begins after the view was read are above it.
     let next = next_number(&*context.table, &actor.into()).await?;
     let view = context.chats.get(at.workspace_id, at.chat_id).await?;
     let first = view.turn_seq.unwrap_or(next);
-    Ok(context.streams.open(actor, first, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open(actor, first, &headers, watch.cursor()).await?)
 }
 
 /// The events of a task as Server-Sent Events, from its beginning when no cursor is given. The last one is `done` or
@@ -159,16 +170,16 @@ pub(crate) async fn watch_task(
     Query(watch): Query<Watch>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    check_protocol(watch.protocol)?;
+    check_protocol(watch.protocol.as_deref())?;
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
     let actor = ActorRef::Task { workspace: at.workspace_id, task: at.task_id };
     if view.phase == TaskPhase::Finished
-        && let Some(after) = cursor(&headers, watch.after.as_deref())
+        && let Some(after) = cursor(&headers, watch.cursor())
         && has_all(&*context.table, &actor.into(), after).await?
     {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(context.streams.open(actor, 1, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open(actor, 1, &headers, watch.cursor()).await?)
 }
 
 /// The changes of a workspace as Server-Sent Events: files that anybody changed, and chats and tasks that began, ended or wait.
@@ -186,10 +197,10 @@ pub(crate) async fn watch_workspace(
     Query(along): Query<Along>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    check_protocol(watch.protocol)?;
+    check_protocol(watch.protocol.as_deref())?;
     context.workspaces.get(at.workspace_id).await?;
     let followed = followed(&context, at.workspace_id, along.actors.as_deref()).await?;
-    Ok(context.streams.open_changes(at.workspace_id, files, followed, &headers, watch.after.as_deref()).await?)
+    Ok(context.streams.open_changes(at.workspace_id, files, followed, &headers, watch.cursor()).await?)
 }
 
 /// The number after which a client wants events, if it names one.
@@ -210,9 +221,9 @@ async fn has_all(table: &dyn Table, actor: &ActorId, after: u64) -> ports::Resul
     Ok(is_over && after < next_number(table, actor).await?)
 }
 
-fn check_protocol(wanted: Option<String>) -> Result<(), Error> {
-    let Some(protocol) = wanted.filter(|protocol| protocol != "native") else { return Ok(()) };
-    let message = format!("{:?} is not a wire format that is spoken here", excerpt(&protocol));
+fn check_protocol(wanted: Option<&str>) -> Result<(), Error> {
+    let Some(protocol) = wanted.filter(|protocol| *protocol != "native") else { return Ok(()) };
+    let message = format!("{:?} is not a wire format that is spoken here", excerpt(protocol));
     let error = Error::invalid("protocol", message);
     Err(error.hint("supported: native; a protocol of clients streams at its own address, such as GET …/ai-sdk/chat/{chat_id}/stream"))
 }

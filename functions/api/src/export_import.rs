@@ -3,9 +3,10 @@
 use crate::{
     Context,
     access::{Access, Read},
-    error::Answer,
+    error::{Answer, ApiError, internal},
     extract::{Pieces, Query, UnscopedCaller},
     ids::Ids,
+    long_answers::long_answer_after,
     transfer_pace::taken_in_time,
     transfer_slots::{NoSlot, TransferSlot, TransferSlots},
     workspaces::{InWorkspace, may_found, welcome_founder},
@@ -19,7 +20,8 @@ use domain::{Code, Error, FilePath, Timestamp, UserId, WorkspaceId};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
+use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};
 use workspace::{Format, Imported, Source, WorkspaceInfo};
 
@@ -147,6 +149,8 @@ pub(crate) async fn export_workspace(
 
 /// Makes a workspace from an archive, or from a history that `git fast-export` wrote, which is the body as it is. It has the files with their versions,
 /// authors and times; their ids are new. The authors are those that the body names. With an `Idempotency-Key` a body has at most 32 MiB.
+/// An answer that is not there 15 seconds after the body begins with spaces, one every 15 seconds. A refusal that comes after them has the status 201,
+/// and the body of any other refusal.
 #[utoipa::path(post, path = "/api/v1/imports", tag = "workspaces", params(ImportAs),
     request_body(content = serde_json::Value, content_type = "application/x-tar"),
     responses((status = 201, description = "It was made.", body = ImportedWorkspace)))]
@@ -159,19 +163,26 @@ pub(crate) async fn import_workspace(
 ) -> Answer<impl IntoResponse> {
     may_found(&caller)?;
     let source = wanted.source()?;
-    let _running = slot(caller.user)?;
+    let running = slot(caller.user)?;
     let id = WorkspaceId(ids.id("workspace"));
-    let pieces = stream::try_unfold(Pieces::of(body), |mut pieces| async move {
-        Ok(pieces.next().await?.map(|piece| (piece, pieces)))
+    let (comes, body_over) = oneshot::channel::<Infallible>();
+    let pieces = stream::try_unfold((Pieces::of(body), Some(comes)), |(mut pieces, comes)| async move {
+        let piece = pieces.next().await?;
+        let comes = comes.filter(|_| !pieces.are_over());
+        Ok(piece.map(|piece| (piece, (pieces, comes))))
     });
     let founding = context.base.members().founding(id, &caller)?;
-    let (name, principal, pieces) = (wanted.name.as_deref(), caller.principal(), Box::pin(pieces));
-    let imported = context.base.workspaces.import_with(id, name, &principal, source, pieces, founding).await?;
-    welcome_founder(&context, id, &caller).await?;
-    let Imported { workspace, files, versions, mut left_out } = imported;
-    left_out.truncate(MOST_LEFT_OUT);
-    let WorkspaceInfo { workspace_id, name, owner, created_at } = workspace;
-    let place = format!("/api/v1/workspaces/{workspace_id}");
-    let made = ImportedWorkspace { workspace_id, name, owner, created_at, files, versions, left_out };
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], axum::Json(made)))
+    let whole = async move {
+        let _running = running;
+        let (name, principal, pieces) = (wanted.name.as_deref(), caller.principal(), Box::pin(pieces));
+        let imported = context.base.workspaces.import_with(id, name, &principal, source, pieces, founding).await?;
+        welcome_founder(&context, id, &caller).await?;
+        let Imported { workspace, files, versions, mut left_out } = imported;
+        left_out.truncate(MOST_LEFT_OUT);
+        let WorkspaceInfo { workspace_id, name, owner, created_at } = workspace;
+        let made = ImportedWorkspace { workspace_id, name, owner, created_at, files, versions, left_out };
+        serde_json::to_value(made).map_err(|_| internal())
+    };
+    let made = long_answer_after(body_over, whole, ApiError::envelope).await?;
+    Ok((StatusCode::CREATED, [(header::LOCATION, format!("/api/v1/workspaces/{id}"))], made))
 }

@@ -2,12 +2,14 @@
 //! envelope.
 
 mod deserialization_error;
+mod labels;
 mod objects;
 mod query;
 
-pub(crate) use query::{NoParameters, Query};
+pub(crate) use labels::{ByLabel, Labelled};
+pub(crate) use query::{Query, demand_described};
 
-use deserialization_error::deserialization_error;
+use deserialization_error::{deserialization_error, unknown_field};
 use objects::ObjectsOnly;
 
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
     spoken_words, transfer_pace,
 };
 use axum::{
-    body::{Body, BodyDataStream},
+    body::{Body, BodyDataStream, HttpBody as _},
     extract::{FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
 };
 use bytes::{Bytes, BytesMut};
@@ -53,7 +55,7 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         match caller(parts)?.means {
             CredentialKind::Machine => Ok(Self),
-            CredentialKind::Token | CredentialKind::Key(_) | CredentialKind::Ticket => {
+            CredentialKind::Token | CredentialKind::Key(_) | CredentialKind::Ticket(_) => {
                 let error = Error::new(Code::Forbidden, "only the operator of this server may do this");
                 Err(error
                     .hint("use the token of server.auth_token; /metrics takes that of auth.metrics_token, too")
@@ -192,6 +194,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonWithFiles<T> {
     }
 }
 
+/// The same for a list of objects.
+pub(crate) struct ListWithFiles<T>(pub Vec<T>);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ListWithFiles<T> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        deserialize(&json_body::<S, MAX_TALK>(request, state).await?, "send a JSON list of objects in UTF-8").map(Self)
+    }
+}
+
 /// Whether a JSON text has more values than a conversation needs, by its separators outside of texts.
 fn has_many_values(body: &[u8]) -> bool {
     let (mut values, mut is_text, mut is_escaped) = (0, false, false);
@@ -259,21 +271,31 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, ApiError> {
     if body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| b"[\"0123456789-ntf".contains(first)) {
         return Err(Error::invalid("body", "the body is not a JSON object").hint(HINT).into());
     }
+    deserialize(body, HINT).map(Json)
+}
+
+fn deserialize<T: DeserializeOwned>(body: &[u8], hint: &str) -> Result<T, ApiError> {
     if let Ok(text) = std::str::from_utf8(body) {
         domain::exact_numbers::check("body", text)?;
     }
     let mut json = serde_json::Deserializer::from_slice(body);
     let cause = match serde_path_to_error::deserialize(ObjectsOnly(&mut json)) {
         Ok(value) => match json.end() {
-            Ok(()) => return Ok(Json(value)),
+            Ok(()) => return Ok(value),
             Err(error) => error.to_string(),
         },
-        Err(error) if error.inner().is_data() => {
+        Err(error) if error.inner().is_data() || is_no_variant(error.inner(), body) => {
             return Err(deserialization_error(&error.to_string(), "body").into());
         }
         Err(error) => error.to_string(),
     };
-    Err(Error::invalid("body", format!("the body is not JSON: {cause}")).hint(HINT).into())
+    Err(Error::invalid("body", format!("the body is not JSON: {cause}")).hint(hint).into())
+}
+
+/// Whether a body is JSON, and has a value that can be no name of a variant. serde_json takes that for a fault of the syntax.
+fn is_no_variant(error: &serde_json::Error, body: &[u8]) -> bool {
+    error.to_string().starts_with(deserialization_error::NO_VARIANT)
+        && serde_json::from_slice::<de::IgnoredAny>(body).is_ok()
 }
 
 /// A body as it is, of at most `LIMIT` bytes. Of one that says itself that it is longer nothing is kept.
@@ -311,6 +333,11 @@ impl Pieces {
         let piece = next.transpose().map_err(|_| Error::invalid("body", "the body broke off").hint("send it again"))?;
         self.taken += piece.as_ref().map_or(0, |piece| piece.len() as u64);
         Ok(piece)
+    }
+
+    /// Whether all of them are known to have come.
+    pub(crate) fn are_over(&self) -> bool {
+        self.frames.is_end_stream()
     }
 }
 

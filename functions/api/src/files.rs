@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Write},
     error::Answer,
-    extract::{Json, NoParameters, Query, page_length},
+    extract::{Json, Query, page_length},
     ids::Ids,
     schema,
     workspaces::InWorkspace,
@@ -248,7 +248,6 @@ pub(crate) async fn put_file_by_path(
 pub(crate) async fn get_file(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, InFile>,
-    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     Ok(FileAnswer(Address::Id, workspace.by_id(at.file_id).await?))
@@ -261,7 +260,6 @@ pub(crate) async fn get_file(
 pub(crate) async fn put_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
-    _: NoParameters,
     headers: HeaderMap,
     Json(new): Json<NewContent>,
 ) -> Answer<impl IntoResponse> {
@@ -296,7 +294,6 @@ async fn given(
 pub(crate) async fn move_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
-    _: NoParameters,
     headers: HeaderMap,
     Json(to): Json<Move>,
 ) -> Answer<impl IntoResponse> {
@@ -316,7 +313,6 @@ pub(crate) async fn move_file(
 pub(crate) async fn delete_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
-    _: NoParameters,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;

@@ -29,7 +29,7 @@ pub(crate) async fn followed(
     text: Option<&str>,
 ) -> Answer<Vec<Followed>> {
     let mut all = Vec::new();
-    for (actor, after) in parsed(workspace, text.unwrap_or_default())? {
+    for (actor, after) in parse_refs(workspace, text.unwrap_or_default())? {
         let first = first(context, actor).await?;
         all.push(Followed { actor, after, first });
     }
@@ -54,7 +54,7 @@ async fn first(context: &StreamContext, actor: ActorRef) -> Answer<u64> {
 }
 
 /// `chat:ID`, `task:ID`, each with `:AFTER` where the client has events, with commas between.
-fn parsed(workspace: WorkspaceId, text: &str) -> Result<Vec<(ActorRef, Option<u64>)>, Error> {
+fn parse_refs(workspace: WorkspaceId, text: &str) -> Result<Vec<(ActorRef, Option<u64>)>, Error> {
     let parts: Vec<&str> = text.split(',').filter(|part| !part.is_empty()).collect();
     if parts.len() > MOST {
         return Err(Error::invalid("actors", format!("{} actors are more than {MOST}", parts.len()))
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn actors_are_named_by_kind_id_and_number() {
         let (workspace, id) = (WorkspaceId(Uuid::nil()), Uuid::from_u128(7));
-        let read = |text: &str| parsed(workspace, text).map_err(|error| error.message);
+        let read = |text: &str| parse_refs(workspace, text).map_err(|error| error.message);
         let chat = ActorRef::Chat { workspace, chat: ChatId(id) };
         let task = ActorRef::Task { workspace, task: TaskId(id) };
         assert_eq!(read(""), Ok(vec![]));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_client_of_many_actors_learns_which_one_has_no_id() {
         let id = Uuid::from_u128(7);
-        let refused = |wrong: &str| parsed(WorkspaceId(Uuid::nil()), &format!("chat:{id},{wrong},chat:{id}")).err();
+        let refused = |wrong: &str| parse_refs(WorkspaceId(Uuid::nil()), &format!("chat:{id},{wrong},chat:{id}")).err();
         let named =
             |wrong: &str| refused(wrong).and_then(|error| Some(error.details.get("actor")?.as_str()?.to_owned()));
         assert_eq!(named("task:x").as_deref(), Some("task:x"));

@@ -15,12 +15,13 @@ use std::sync::Arc;
 pub type HasRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How the paths of commands end that add next to nothing: they end work, look, or let a reader in.
-const ADD_NOTHING: [&str; 12] = [
+const ADD_NOTHING: [&str; 13] = [
     "/stop",
     "/cancel",
     "/pause",
     "/check",
     "/search",
+    "/count",
     "/history",
     "/namespaces",
     "/state/checkpoint",
@@ -30,8 +31,18 @@ const ADD_NOTHING: [&str; 12] = [
     "/authorize/confirm",
 ];
 /// Routes whose body says whether something is added: by the tool that is called ([`crate::tools`]), by the method that another agent calls
-/// ([`crate::a2a`]), and by the wish for a preview ([`crate::rewinds`]). Messages of a host's protocol become other requests.
-const BY_BODY: [&str; 5] = ["/workspaces/{workspace_id}/tools", "/rewind", "/mcp", "/a2a", "/a2a/{workspace_id}"];
+/// ([`crate::a2a`]), by the wish for a preview ([`crate::rewinds`]), and by changes beside a pause ([`crate::schedules`], [`crate::langgraph`],
+/// [`crate::webhooks`]). Messages of a host's protocol become other requests.
+const BY_BODY: [&str; 8] = [
+    "/workspaces/{workspace_id}/tools",
+    "/rewind",
+    "/mcp",
+    "/a2a",
+    "/a2a/{workspace_id}",
+    "/schedules/{schedule_id}",
+    "/runs/crons/{cron_id}",
+    "/webhooks/{webhook_id}",
+];
 
 /// The middleware.
 pub(crate) async fn demand(
@@ -78,6 +89,9 @@ mod tests {
             (Method::POST, "/api/v1/workspaces/{workspace_id}/search", false),
             (Method::POST, "/langgraph/threads/search", false),
             (Method::POST, "/langgraph/threads/{thread_id}/history", false),
+            (Method::POST, "/langgraph/runs/crons/count", false),
+            (Method::POST, "/langgraph/runs/cancel", false),
+            (Method::POST, "/langgraph/runs/batch", true),
             (Method::POST, "/langgraph/threads/{thread_id}/runs/{run_id}/cancel", false),
             (Method::POST, "/openai/v1/responses/{response_id}/cancel", false),
             (Method::POST, "/v1/turns/{turn_id}/cancel", false),
@@ -88,6 +102,8 @@ mod tests {
             (Method::PUT, "/api/v1/workspaces/{workspace_id}/files/{file_id}/content", true),
             (Method::PUT, "/api/v1/workspaces/{workspace_id}/presence", false),
             (Method::PATCH, "/api/v1/workspaces/{workspace_id}", true),
+            (Method::PATCH, "/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}", false),
+            (Method::POST, "/api/v1/workspaces/{workspace_id}/schedules/{schedule_id}/run", true),
         ] {
             assert_eq!(adds(&method, route), needs, "{method} {route}");
         }

@@ -72,7 +72,7 @@ pub(crate) async fn once(State(context): State<Arc<StreamContext>>, request: Req
     // An API key has records of its own: it may lack rights for an answer that its person got.
     let who = match caller.means {
         CredentialKind::Key(key) => format!("{}/{key}", caller.user),
-        CredentialKind::Machine | CredentialKind::Token | CredentialKind::Ticket => caller.user.to_string(),
+        CredentialKind::Machine | CredentialKind::Token | CredentialKind::Ticket(_) => caller.user.to_string(),
     };
     let workspace = parts.uri.path().strip_prefix("/api/v1/workspaces/").and_then(|rest| rest.split('/').next());
     let scope = format!("idempotency/{}/{who}", workspace.filter(|id| id.parse::<Uuid>().is_ok()).unwrap_or("-"));

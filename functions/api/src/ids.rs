@@ -24,6 +24,14 @@ impl Ids {
         }
     }
 
+    /// The source of the ids of one of several requests in one, by its place.
+    pub(crate) fn nth(&self, place: usize) -> Self {
+        match self {
+            Self::Key(scope, key) => Self::Key(format!("{scope}/{place}"), key.clone()),
+            Self::Fresh(clock) => Self::Fresh(clock.clone()),
+        }
+    }
+
     /// The same source, which gives the same id each time that it is asked for a kind.
     pub(crate) fn fixed(&self) -> Self {
         match self {

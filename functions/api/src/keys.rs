@@ -5,7 +5,7 @@ use crate::{
     access::in_person,
     error::Answer,
     extract::{Json, Open, Path, Query, UnscopedCaller},
-    schema,
+    membership_watch, schema,
     workspaces::Paging,
 };
 use axum::{extract::State, response::IntoResponse};
@@ -84,7 +84,7 @@ pub(crate) async fn create_key(
     Ok((StatusCode::CREATED, [NO_STORE], axum::Json(body)))
 }
 
-/// Takes an API key back, for good. Again is harmless.
+/// Takes an API key back, for good. The event streams that it opened end. Again is harmless.
 #[utoipa::path(delete, path = "/api/v1/keys/{key_id}", tag = "keys", params(OfKey),
     responses((status = 200, description = "It is void.", body = schema::ApiKey)))]
 pub(crate) async fn revoke_key(
@@ -93,5 +93,7 @@ pub(crate) async fn revoke_key(
     Path(of): Path<OfKey>,
 ) -> Answer<impl IntoResponse> {
     in_person(&caller)?;
-    Ok(axum::Json(context.base.api_keys().revoke(caller.user, of.key_id).await?))
+    let revoked = context.base.api_keys().revoke(caller.user, of.key_id).await?;
+    membership_watch::tell_revoked(&*context.base.bus, of.key_id).await;
+    Ok(axum::Json(revoked))
 }

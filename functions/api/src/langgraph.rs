@@ -4,8 +4,10 @@
 //! A path of this door names no workspace, as those of the code agent hub.
 
 mod assistants;
+mod bulk;
 mod crons;
 mod joins;
+mod labels;
 mod log;
 mod runs;
 mod start;
@@ -13,6 +15,7 @@ mod store;
 mod threads;
 
 pub(crate) use assistants::*;
+pub(crate) use bulk::*;
 pub(crate) use crons::*;
 pub(crate) use joins::*;
 pub(crate) use runs::*;
@@ -26,7 +29,7 @@ use crate::{
     extract::Open,
     hub::OURS,
 };
-use domain::{ChatId, ChatStatus, ChatView, Code, Error, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
+use domain::{ChatId, ChatStatus, ChatView, Code, Error, Labels, TaskEvent, TaskId, TaskPhase, TaskView, WorkspaceId};
 use protocols::langgraph::{Conversation, TaskThread};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -66,8 +69,8 @@ pub(crate) enum Thread {
     Chat(Box<ChatView>),
     /// A task of a flow.
     Task(Box<TaskView>),
-    /// A thread that was made, and has no run yet; with the persona that its client named.
-    Empty(ChatId, domain::Timestamp, Option<String>),
+    /// A thread that was made, and has no run yet; with the persona that its client named, and its labels.
+    Empty(ChatId, domain::Timestamp, Option<String>, Labels),
     /// Nothing yet; it would be this chat.
     Nothing(ChatId),
 }
@@ -90,7 +93,8 @@ impl Thread {
                 let record = thread.record;
                 // The agents of threads of other clients are no personas.
                 let is_named = record.client == threads::CLIENT && record.agent.agent != OURS;
-                return Ok(Self::Empty(chat, record.created_at, is_named.then_some(record.agent.agent)));
+                let persona = is_named.then_some(record.agent.agent);
+                return Ok(Self::Empty(chat, record.created_at, persona, record.labels));
             }
         }
         Ok(Self::Nothing(made))
@@ -101,6 +105,19 @@ impl Thread {
         match self {
             Self::Nothing(_) => Err(Error::not_found("thread", excerpt(id)).hint("make it: POST /langgraph/threads")),
             thread => Ok(thread),
+        }
+    }
+
+    /// A client's id of the thread, in one spelling: a UUID has many, and those who name a thread alike share its streams.
+    pub(crate) fn spelled(&self, id: &str) -> String {
+        let own = match self {
+            Self::Chat(view) => view.chat_id.0,
+            Self::Task(view) => view.task_id.0,
+            Self::Empty(chat, ..) | Self::Nothing(chat) => chat.0,
+        };
+        match id.parse::<uuid::Uuid>() {
+            Ok(named) if named == own => own.to_string(),
+            Ok(_) | Err(_) => id.to_owned(),
         }
     }
 }
@@ -216,4 +233,24 @@ pub(crate) async fn langgraph_ok() -> axum::Json<Value> {
 pub(crate) async fn langgraph_info(_: crate::extract::UnscopedCaller) -> axum::Json<Value> {
     let flags = json!({ "assistants": true, "crons": true, "langsmith": false });
     axum::Json(json!({ "version": env!("CARGO_PKG_VERSION"), "flags": flags }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_thread_that_is_named_by_a_uuid_has_one_spelling() {
+        let own = Uuid::from_u128(0x019b_f537_f228_7cd3_aa1c_3da8_af30_2e12);
+        let thread = Thread::Empty(ChatId(own), domain::Timestamp::default(), None, Labels::default());
+        let text = own.to_string();
+        for id in [text.clone(), text.to_uppercase(), own.simple().to_string(), own.urn().to_string()] {
+            assert_eq!(thread.spelled(&id), text);
+        }
+        let other = Uuid::nil().simple().to_string();
+        for id in ["mine", &other] {
+            assert_eq!(thread.spelled(id), id);
+        }
+    }
 }

@@ -13,6 +13,7 @@
 //! checks the permission to watch, and finds the start.
 
 mod a2a;
+mod absent_routes;
 mod access;
 mod agents;
 mod agui;

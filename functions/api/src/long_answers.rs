@@ -1,6 +1,6 @@
-//! Answers that wait for the end of a turn. Proxies between a client and this server take a long silence for a fault: CloudFront after 30 seconds, and
-//! usual settings of others after 60. So an answer that takes longer than a moment begins: with spaces, which JSON has no meaning for, and its end is
-//! its content. From then on its status is 200, and a refusal is told by the content alone.
+//! Answers that wait for the end of a turn, or of other work. Proxies between a client and this server take a long silence for a fault: CloudFront
+//! after 30 seconds, and usual settings of others after 60. So an answer that takes longer than a moment begins: with spaces, which JSON has no meaning
+//! for, and its end is its content. From then on its status is that of a success, and a refusal is told by the content alone.
 
 use crate::error::{Answer, ApiError};
 use axum::{
@@ -9,12 +9,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use futures::stream;
+use futures::{
+    future::{Either, select},
+    stream,
+};
 use http::header;
 use serde_json::Value;
 use std::{
     convert::Infallible,
     future::Future,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -69,6 +73,21 @@ pub(crate) async fn long_answer(
     Ok((Extension(late_refusal), [(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
+/// The same for work that reads the body of its request, once that is `over`: a proxy that gets an answer before may send the rest of the body no more.
+///
+/// # Errors
+/// Those of `whole` that come before the answer has begun.
+pub(crate) async fn long_answer_after(
+    over: impl Future + Send,
+    whole: impl Future<Output = Answer<Value>> + Send + 'static,
+    refusal: fn(&ApiError, &str) -> Value,
+) -> Answer<Response> {
+    match select(Box::pin(whole), pin!(over)).await {
+        Either::Left((answer, _)) => Ok(axum::Json(answer?).into_response()),
+        Either::Right((_, whole)) => long_answer(whole, refusal).await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +130,19 @@ mod tests {
         let (status, body) = after(20, refused()).await;
         assert_eq!(status.ok(), Some(http::StatusCode::OK));
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap_or_default()["error"]["code"], "CONFLICT");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_begins_when_the_body_of_its_request_is_over() {
+        // The body comes for a minute, and the work ends so many seconds after it began.
+        let ended = |seconds| async move {
+            let whole = async move {
+                sleep(Duration::from_secs(seconds)).await;
+                refused()
+            };
+            long_answer_after(sleep(Duration::from_secs(60)), whole, ApiError::envelope).await.is_ok()
+        };
+        assert!(!ended(59).await && !ended(74).await);
+        assert!(ended(76).await);
     }
 }

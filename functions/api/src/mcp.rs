@@ -30,7 +30,7 @@ use tower::ServiceExt;
 /// The longest answer to a request that a host gets, in bytes.
 const MAX_ANSWER: usize = 8 << 20;
 /// The version of the protocol that a client speaks.
-pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// Headers that are about the message itself.
 const OWN: [HeaderName; 6] = [
     header::CONTENT_LENGTH,

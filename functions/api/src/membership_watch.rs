@@ -1,5 +1,6 @@
-//! Event streams end with the membership of their person. The right to read is decided when a stream begins, and a stream may last for a quarter of an hour; so
-//! the membership is looked up again once the bus tells of its end. The bus loses messages, so it is also looked up now and then.
+//! Event streams end with the membership of their person, and with the API key that they were asked for with. The right to read is decided when a stream
+//! begins, and a stream may last for a quarter of an hour; so both are looked up again once the bus tells of an end. The bus loses messages, so they are also
+//! looked up now and then.
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -13,16 +14,24 @@ use http::header;
 use parking_lot::Mutex;
 use ports::{Bus, Subscription};
 use std::{collections::HashMap, fmt::Display, future::Future, sync::Arc, time::Duration};
+use uuid::Uuid;
 
 /// The time between two looks where nothing else was set: a removed member sees events for at most this long where the bus lost the message. Each look
-/// is a read of the table, so 10,000 people with open streams cost 83 reads a second.
+/// is a read of the table, and one more for a key, so 10,000 people with open streams cost 83 reads a second.
 const EVERY: Duration = Duration::from_secs(2 * 60);
 
-/// Completes with the end of a membership.
+/// Completes with the end of a right.
 type End = BoxFuture<'static, ()>;
 
-/// A person in a workspace.
-type Membership = (UserId, WorkspaceId);
+/// The right that a stream needs for as long as it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StreamRight {
+    /// A member of the workspace.
+    pub user: UserId,
+    pub workspace: WorkspaceId,
+    /// The API key of the request, if it had one.
+    pub key: Option<Uuid>,
+}
 
 /// The channel of the bus with the ends of memberships of a workspace. A message is the id of the person, or the id of the workspace for all its members.
 /// The suffix separates the channel from those of logs: on Momento channels share topics, and a process would receive the streams of others with this one.
@@ -30,27 +39,50 @@ fn channel(workspace: WorkspaceId) -> String {
     format!("members/{workspace}/control")
 }
 
+/// The channel of the bus with the end of a key. Its one message is the id of the key.
+fn channel_of_key(key: Uuid) -> String {
+    format!("keys/{key}/control")
+}
+
 /// Announces that a membership has ended; with the id of the workspace, that all its memberships have.
 pub(crate) async fn tell_end(bus: &dyn Bus, workspace: WorkspaceId, of: impl Display) {
-    if let Err(error) = bus.publish(&channel(workspace), of.to_string().into()).await {
-        tracing::warn!(%workspace, error = %error.with_causes(), "streams hear of the end of a membership by a later look");
+    tell(bus, &channel(workspace), of).await;
+}
+
+/// Announces that a key is void.
+pub(crate) async fn tell_revoked(bus: &dyn Bus, key: Uuid) {
+    tell(bus, &channel_of_key(key), key).await;
+}
+
+async fn tell(bus: &dyn Bus, channel: &str, of: impl Display) {
+    if let Err(error) = bus.publish(channel, of.to_string().into()).await {
+        tracing::warn!(channel, error = %error.with_causes(), "streams hear of the end of a right by a later look");
     }
 }
 
-/// Subscribes to the ends of memberships of a workspace.
-async fn ends(bus: Arc<dyn Bus>, workspace: WorkspaceId) -> Subscription {
-    bus.subscribe(&channel(workspace)).await.unwrap_or_else(|error| {
-        tracing::warn!(%workspace, error = %error.with_causes(), "the end of a membership is looked for in the table alone");
+/// Subscribes to what is told about a right.
+async fn ends(bus: Arc<dyn Bus>, right: StreamRight) -> Subscription {
+    let of_members = subscribed(&*bus, &channel(right.workspace)).await;
+    match right.key {
+        Some(key) => stream::select(of_members, subscribed(&*bus, &channel_of_key(key)).await).boxed(),
+        None => of_members,
+    }
+}
+
+async fn subscribed(bus: &dyn Bus, channel: &str) -> Subscription {
+    bus.subscribe(channel).await.unwrap_or_else(|error| {
+        tracing::warn!(channel, error = %error.with_causes(), "the end of a right is looked for in the table alone");
         stream::pending().boxed()
     })
 }
 
-/// Ends with the next message that may be about this membership.
-async fn told(messages: &mut (impl Stream<Item = Bytes> + Unpin), (user, workspace): Membership) {
-    let (user, all) = (user.to_string(), workspace.to_string());
+/// Ends with the next message that may be about this right.
+async fn wait_for_message(messages: &mut (impl Stream<Item = Bytes> + Unpin), right: StreamRight) {
+    let key = right.key.map(|key| key.to_string());
+    let about: Vec<String> = [right.user.to_string(), right.workspace.to_string()].into_iter().chain(key).collect();
     while let Some(message) = messages.next().await {
         // An empty message says that some may be lost.
-        if message.is_empty() || *message == *user.as_bytes() || *message == *all.as_bytes() {
+        if message.is_empty() || about.iter().any(|id| *message == *id.as_bytes()) {
             return;
         }
     }
@@ -58,12 +90,12 @@ async fn told(messages: &mut (impl Stream<Item = Bytes> + Unpin), (user, workspa
     std::future::pending().await
 }
 
-/// The looks of this process. All event streams of a person in a workspace share them, so a program that holds thousands of streams for one person costs one
+/// The looks of this process. All event streams with one right share them, so a program that holds thousands of streams for one person costs one
 /// read per interval. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Looks {
     every: Duration,
-    running: Arc<Mutex<HashMap<Membership, WeakShared<End>>>>,
+    running: Arc<Mutex<HashMap<StreamRight, WeakShared<End>>>>,
 }
 
 impl Default for Looks {
@@ -78,13 +110,13 @@ impl Looks {
         Self { every, running: Arc::default() }
     }
 
-    /// The response as it is, but for an event stream: that ends once a look finds no member. A client that comes back is refused.
-    pub(crate) fn while_member<F>(
+    /// The response as it is, but for an event stream: that ends once a look finds that the right is gone. A client that comes back is refused.
+    pub(crate) fn while_allowed<F>(
         &self,
         response: Response,
-        membership: Membership,
+        right: StreamRight,
         bus: Arc<dyn Bus>,
-        is_member: impl Fn() -> F + Send + 'static,
+        is_allowed: impl Fn() -> F + Send + 'static,
     ) -> Response
     where
         F: Future<Output = bool> + Send + 'static,
@@ -93,23 +125,23 @@ impl Looks {
         if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
             return response;
         }
-        let end = self.end_of(membership, ends(bus, membership.1), is_member);
+        let end = self.end_of(right, ends(bus, right), is_allowed);
         response.map(|body| Body::from_stream(until(body.into_data_stream(), end)))
     }
 
-    /// The end of a membership, by the looks that run for it already if there are some.
+    /// The end of a right, by the looks that run for it already if there are some.
     fn end_of<F>(
         &self,
-        membership: Membership,
+        right: StreamRight,
         ends: impl Future<Output = Subscription> + Send + 'static,
-        is_member: impl Fn() -> F + Send + 'static,
+        is_allowed: impl Fn() -> F + Send + 'static,
     ) -> Shared<End>
     where
         F: Future<Output = bool> + Send + 'static,
     {
         let mut running = self.running.lock();
         // Looks that have found the end say nothing about a member who came back.
-        let found = running.get(&membership).and_then(WeakShared::upgrade).filter(|end| end.peek().is_none());
+        let found = running.get(&right).and_then(WeakShared::upgrade).filter(|end| end.peek().is_none());
         if let Some(end) = found {
             return end;
         }
@@ -118,13 +150,13 @@ impl Looks {
             let mut ends = ends.await.fuse();
             // The first look is at once: an end before the subscription is told to nobody.
             loop {
-                let look = is_member();
+                let look = is_allowed();
                 if !look.await {
                     return;
                 }
                 tokio::select! {
                     () = tokio::time::sleep(every) => {}
-                    () = told(&mut ends, membership) => {}
+                    () = wait_for_message(&mut ends, right) => {}
                 }
             }
         };
@@ -132,12 +164,12 @@ impl Looks {
         if running.len() == running.capacity() {
             running.retain(|_, end| end.upgrade().is_some());
         }
-        running.extend(end.downgrade().map(|end| (membership, end)));
+        running.extend(end.downgrade().map(|end| (right, end)));
         end
     }
 }
 
-/// The pieces of a stream until the end of a membership.
+/// The pieces of a stream until the end of a right.
 fn until<S>(pieces: S, end: Shared<End>) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static
 where
     S: Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
@@ -154,9 +186,9 @@ mod tests {
     };
     use tokio::time::Instant;
 
-    const WORKSPACE: WorkspaceId = WorkspaceId(uuid::Uuid::from_u128(1));
-    const ANN: Membership = (UserId(uuid::Uuid::from_u128(2)), WORKSPACE);
-    const BOB: Membership = (UserId(uuid::Uuid::from_u128(3)), WORKSPACE);
+    const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(1));
+    const ANN: StreamRight = StreamRight { user: UserId(Uuid::from_u128(2)), workspace: WORKSPACE, key: None };
+    const BOB: StreamRight = StreamRight { user: UserId(Uuid::from_u128(3)), ..ANN };
 
     /// A look that finds a member this many times.
     fn member_for(times: usize, looks: &Arc<AtomicUsize>) -> impl Fn() -> Ready<bool> + Send + 'static + use<> {
@@ -183,8 +215,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_about_a_person_is_a_look_at_once_and_one_about_others_is_none() {
-        let at_once = [ANN.0.to_string(), WORKSPACE.to_string(), String::new()].map(|told| (told, 0, Duration::ZERO));
-        for (message, pieces, waits) in at_once.into_iter().chain([(BOB.0.to_string(), 1, EVERY)]) {
+        let at_once =
+            [ANN.user.to_string(), WORKSPACE.to_string(), String::new()].map(|told| (told, 0, Duration::ZERO));
+        for (message, pieces, waits) in at_once.into_iter().chain([(BOB.user.to_string(), 1, EVERY)]) {
             let (begun, counted) = (Instant::now(), Arc::default());
             let messages: Subscription = stream::iter([Bytes::from(message.clone())]).boxed();
             let end = Looks::default().end_of(ANN, ready(messages), member_for(1, &counted));
@@ -196,7 +229,7 @@ mod tests {
     async fn the_streams_of_a_person_share_looks_which_begin_anew_for_one_who_comes_back() {
         let (looks, begun) = (Looks::default(), Instant::now());
         let [first, other, again] = [(); 3].map(|()| Arc::default());
-        let of_whom = |of: Membership| member_for(1, if of == ANN { &first } else { &other });
+        let of_whom = |of: StreamRight| member_for(1, if of == ANN { &first } else { &other });
         let ends = [ANN, ANN, BOB].map(|of| looks.end_of(of, silence(), of_whom(of)));
         let kept = ends[0].clone();
         assert_eq!(futures::future::join_all(ends.map(seen)).await, [1, 1, 1]);

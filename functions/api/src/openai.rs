@@ -18,7 +18,9 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use domain::{AnswerFormat, ChatEvent, ChatId, Code, CommandId, Error, Message, ModelSettings, OnBusy, Timestamp};
+use domain::{
+    AnswerFormat, ChatEvent, ChatId, Code, CommandId, Error, Labels, Message, ModelSettings, OnBusy, Timestamp,
+};
 use protocols::{
     Projection,
     openai::{self as wire, Completion, Input, Request, ResponseId, StartingAfter},
@@ -152,7 +154,7 @@ pub(crate) async fn create_response(
     let request = wire::response(&body)?;
     let speaker = Speaker::within(&context, &within, ids, traced).await?;
     let (stream, background, settings) = (request.stream, request.background, request.settings);
-    let format = request.format.clone();
+    let (format, labels) = (request.format.clone(), request.labels.clone());
     if stream || !background {
         speaker.demand_streams("send background true and stream false, and poll the response")?;
     }
@@ -160,12 +162,12 @@ pub(crate) async fn create_response(
     let (run, previous) = respond(&speaker, request, &model, "text").await?;
     let id = ResponseId { chat: run.chat, part: run.part };
     // The command that changes the settings is on its way. It is sent, so a view that cannot be read now fails nothing.
-    let settings = match made_by(&speaker, run.chat).await {
-        Ok(made) => made.settings.map(|present| settings.or(present)).unwrap_or_default(),
-        Err(_) => settings,
+    let (settings, labels) = match made_by(&speaker, run.chat).await {
+        Ok(made) => (made.settings.map(|present| settings.or(present)).unwrap_or_default(), made.labels),
+        Err(_) => (settings, labels),
     };
     let view = |shows| {
-        let view = wire::Response::new(id, model.clone(), context.base.clock.now(), shows);
+        let view = wire::Response::new(id, model.clone(), context.base.clock.now(), shows).labelled(labels.clone());
         Box::new(view.in_background(background).after(previous).asked_with(settings).in_format(format.as_ref()))
     };
     if stream {
@@ -184,7 +186,7 @@ async fn respond(
     model: &str,
     formatted: &str,
 ) -> Answer<(Run, Option<ResponseId>)> {
-    let Request { input, previous, conversation, functions, settings, format, .. } = request;
+    let Request { input, previous, conversation, functions, settings, format, labels, .. } = request;
     if let Some(format) = &format {
         chat::check_answer_format(formatted, format).await?;
         if speaker.named(model).await? == NameKind::Flow {
@@ -215,6 +217,7 @@ async fn respond(
             functions,
             files,
             answer_format: format,
+            labels,
             ..MessageInput::default()
         };
         return Ok((speaker.begin(ChatId(speaker.ids.id("chat")), words).await?, None));
@@ -353,7 +356,7 @@ async fn seen(speaker: &Speaker<'_>, id: ResponseId, shows: StartingAfter) -> An
         _ => error,
     })?;
     let view = wire::Response::new(id, made.name, made.at, shows);
-    Ok(view.asked_with(made.settings.unwrap_or_default()))
+    Ok(view.asked_with(made.settings.unwrap_or_default()).labelled(made.labels))
 }
 
 /// A response as the log has it.
@@ -371,15 +374,17 @@ struct Made {
     at: Timestamp,
     /// The settings of the chat's model; none of a task, whose agents have their own.
     settings: Option<ModelSettings>,
+    labels: Labels,
 }
 
 async fn made_by(speaker: &Speaker<'_>, chat: ChatId) -> Result<Made, Error> {
     if let Some(task) = task_as_turn::task_of(chat) {
         let view = speaker.context.base.tasks.get(speaker.workspace, task).await?;
-        return Ok(Made { name: view.flow.name, at: view.created_at, settings: None });
+        return Ok(Made { name: view.flow.name, at: view.created_at, settings: None, labels: view.labels });
     }
     let view = speaker.context.chats.get(speaker.workspace, chat).await?;
-    Ok(Made { name: view.role, at: view.created_at, settings: Some(view.model_settings) })
+    let (settings, labels) = (Some(view.model_settings), view.labels);
+    Ok(Made { name: view.role, at: view.created_at, settings, labels })
 }
 
 /// The personas, then the flows of other names.

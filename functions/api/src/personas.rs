@@ -45,7 +45,7 @@ pub(crate) async fn get_agent(
 ) -> Answer<Json<PersonaOrSkill>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let (one, text) = chat::persona_file(&workspace, &at.agent).await?;
-    Ok(Json(PersonaOrSkill { text: Some(text), ..shown(&context, one) }))
+    Ok(Json(PersonaOrSkill { text: Some(text), ..persona_or_skill(&context, one) }))
 }
 
 /// The skills that agents of the caller can read, the caller's own among them, with the faults in their front matter. A skill with a fault is named to agents all the same.
@@ -66,10 +66,10 @@ async fn listed(
 ) -> Answer<Vec<PersonaOrSkill>> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let all = chat::definitions(&workspace, kind).await?;
-    Ok(all.into_iter().map(|one| shown(context, one)).collect())
+    Ok(all.into_iter().map(|one| persona_or_skill(context, one)).collect())
 }
 
-fn shown(context: &Context, one: chat::Definition) -> PersonaOrSkill {
+fn persona_or_skill(context: &Context, one: chat::Definition) -> PersonaOrSkill {
     let chat::Definition { name, title, description, path, file_id, tools, model, model_line, .. } = one;
     let mut faults: Vec<FrontMatterFault> = one
         .faults

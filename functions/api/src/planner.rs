@@ -8,7 +8,7 @@ use crate::{
     access::{demand, leader_rights},
     auth,
     error::{Answer, excerpt},
-    extract::{Json, Query, TraceParent, Traced, UnscopedCaller, page_length},
+    extract::{Json, Query, TraceParent, Traced, UnscopedCaller, or_default, page_length},
     ids::Ids,
     pauses::resumed,
     rate_limits::PacedMessage,
@@ -63,12 +63,13 @@ pub(crate) struct AgentRequest {
     #[schema(value_type = Option<Object>)]
     project_focus: Option<Value>,
     /// Earlier messages, of a client that keeps them itself; a new session reads them.
-    #[serde(default, rename = "conversationHistory")]
+    #[serde(default, rename = "conversationHistory", deserialize_with = "or_default")]
+    #[schema(value_type = Option<Vec<HistoryMessage>>)]
     conversation_history: Vec<HistoryMessage>,
     /// The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
     /// it, and its further events are the answer.
-    #[serde(default)]
-    #[schema(value_type = crate::schema::OnBusy)]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<crate::schema::OnBusy>)]
     on_busy: OnBusy,
     /// Whether a person approves each plan before its executors begin, from this message on. A plan that waits is told by `plan_created` with the status
     /// `pending` and its `permission`, which is decided on as any permission of the chat with the session's id. Without it the session keeps its own. `false`
@@ -76,13 +77,8 @@ pub(crate) struct AgentRequest {
     approve_plans: Option<bool>,
     /// Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
     /// Where a server holds no streams, only `false` is taken.
-    #[serde(default = "yes")]
     #[schema(default = true)]
-    stream: bool,
-}
-
-fn yes() -> bool {
-    true
+    stream: Option<bool>,
 }
 
 /// A message that a client brings along.
@@ -217,7 +213,8 @@ pub(crate) async fn agent_stream(
     Json(request): Json<AgentRequest>,
 ) -> Answer<Response> {
     let (workspace, role) = place(&context, &caller, workspace_id, Action::Converse).await?;
-    if request.stream && !context.base.streams.are_here() {
+    let is_streamed = request.stream.unwrap_or(true);
+    if is_streamed && !context.base.streams.are_here() {
         return Err(not_here().into());
     }
     let AgentRequest {
@@ -229,7 +226,7 @@ pub(crate) async fn agent_stream(
         conversation_history,
         on_busy,
         approve_plans,
-        stream,
+        stream: _,
     } = request;
     if on_busy == OnBusy::Rollback {
         demand(&caller, role, Action::Write)?;
@@ -254,7 +251,7 @@ pub(crate) async fn agent_stream(
     let words = TurnId(command.0);
     let (view, (shows, resumed), span) = match session_id {
         Some(chat) => {
-            let before = theirs(&sessions, workspace, chat, &by).await?;
+            let before = theirs(sessions.get(workspace, chat).await?, &by)?;
             let (shown, span) = shown_turn(&context, &sessions, &before, &ids, (words, on_busy)).await?;
             (sessions.post(workspace, chat, command, new, &by).await?, shown, span)
         }
@@ -263,7 +260,7 @@ pub(crate) async fn agent_stream(
             (made, (Shows::Turn(words), 0), Span { fold_from: 1, first: 1, to_the_end: true })
         }
     };
-    if !stream {
+    if !is_streamed {
         let found = SessionsResponse { session: Some(session(&view)), ..SessionsResponse::default() };
         return Ok((StatusCode::ACCEPTED, axum::Json(found)).into_response());
     }
@@ -326,7 +323,7 @@ pub(crate) async fn agent_sessions(
         })?;
         return resume(&context, &sessions, workspace, chat, &by, after).await;
     }
-    let view = theirs(&sessions, workspace, chat, &by).await?;
+    let view = theirs(sessions.look(workspace, chat).await?, &by)?;
     let history = context.chats.history_before(workspace, chat, i64::MAX as u64, MESSAGES).await?;
     let mut messages: Vec<_> =
         history.messages.iter().filter_map(|numbered| message(&view, &numbered.message)).collect();
@@ -354,7 +351,7 @@ pub(crate) async fn agent_plans(
     let needed = || Error::invalid("session_id", "a session is needed").hint("GET /api/agent/stream lists yours");
     let session_id = session_id.ok_or_else(needed)?;
     let sessions = Sessions::new(context.chats.clone());
-    let view = theirs(&sessions, workspace, session_id, &caller.principal()).await?;
+    let view = theirs(sessions.get(workspace, session_id).await?, &caller.principal())?;
     let (mut records, mut state, mut originals) = (Records::default(), ChatState::default(), Vec::new());
     let take_in = |number: u64, _: Timestamp, event: &ChatEvent| {
         records.take_in(event);
@@ -382,7 +379,7 @@ async fn resume(
     by: &Principal,
     after: u64,
 ) -> Answer<Response> {
-    let view = theirs(sessions, workspace, chat, by).await?;
+    let view = theirs(sessions.look(workspace, chat).await?, by)?;
     // The log is read after the view, so it has a turn that has begun since.
     let threads = context.threads();
     if view.status == ChatStatus::Idle && !threads.reader().has_turn_behind(workspace, chat, after).await? {
@@ -453,11 +450,10 @@ async fn first_workspace(stage: &StreamContext, caller: &Caller) -> Result<Works
 }
 
 /// A session of the caller; that of another person is not there.
-async fn theirs(sessions: &Sessions, workspace: WorkspaceId, chat: ChatId, by: &Principal) -> Result<ChatView, Error> {
-    let view = sessions.get(workspace, chat).await?;
+fn theirs(view: ChatView, by: &Principal) -> Result<ChatView, Error> {
     match chat::is_session_of(&view, by) {
         true => Ok(view),
-        false => Err(Error::not_found("session", chat)),
+        false => Err(Error::not_found("session", view.chat_id)),
     }
 }
 

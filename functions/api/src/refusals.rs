@@ -23,7 +23,7 @@ const OPEN: [&str; 9] = [
     "resource_metadata",
 ];
 /// Routes that put agents to work, or this server to long computations: people have an allowance of those.
-const PACED: [&str; 36] = [
+const PACED: [&str; 37] = [
     "agent_stream",
     "approve_plan",
     "call_tool",
@@ -38,6 +38,7 @@ const PACED: [&str; 36] = [
     "create_evaluation",
     "create_response",
     "create_run",
+    "create_runs",
     "create_schedule",
     "create_stateless_run",
     "create_task",
@@ -62,18 +63,21 @@ const PACED: [&str; 36] = [
     "warm_sandbox",
 ];
 /// Routes that read the manifests of flows.
-const FLOWS: [&str; 24] = [
+const FLOWS: [&str; 27] = [
     "answer_task",
     "change_task",
     "check_flow",
+    "count_assistants",
     "create_evaluation",
     "create_run",
+    "create_runs",
     "create_stateless_run",
     "create_task",
     "draw_flow",
     "get_assistant",
     "get_assistant_graph",
     "get_assistant_schemas",
+    "get_assistant_subgraphs",
     "get_evaluation",
     "get_flow",
     "get_history",
@@ -91,13 +95,14 @@ const FLOWS: [&str; 24] = [
 /// Routes on which a plan is approved.
 const PLANS: [&str; 2] = ["approve_plan", "create_chat"];
 /// Routes that read a file that a message brings along.
-const ATTACHING: [&str; 18] = [
+const ATTACHING: [&str; 19] = [
     "agent_stream",
     "approve_plan",
     "create_chat",
     "create_completion",
     "create_response",
     "create_run",
+    "create_runs",
     "create_stateless_run",
     "create_turn",
     "edit_message",
@@ -119,6 +124,32 @@ const CONTENTS: [&str; 3] = ["files", "trash", "versions"];
 const ACCOUNTS: [&str; 3] = ["authorize_mcp_server", "complete_mcp_sign_in", "sign_out_of_mcp_server"];
 /// Routes that refuse the root folder.
 const MARKING: [&str; 4] = ["add_link", "add_tags", "remove_link", "remove_tag"];
+
+/// Routes that name the things they are about in their body or their query.
+const NAMED_IN_BODY: [&str; 7] = [
+    "agent_plans",
+    "agent_sessions",
+    "agent_stream",
+    "create_key",
+    "list_dead_letters",
+    "redrive_dead_letters",
+    "take_message_here",
+];
+/// Tags of routes whose answers need contents of the archive, beside those of [`CONTENTS`].
+const STORED: [&str; 12] = [
+    "a2a",
+    "agents",
+    "chats",
+    "clients",
+    "hub",
+    "langgraph",
+    "links",
+    "openai",
+    "planner",
+    "schedules",
+    "tasks",
+    "webhooks",
+];
 
 /// The refusals of one route: codes by their status.
 type Refusals = BTreeMap<u16, BTreeSet<String>>;
@@ -148,92 +179,38 @@ fn refusals(method: &str, path: &str, operation: &Operation) -> Refusals {
             RefOr::Ref(_) => false,
         })
     };
-    let writes = method != "get";
+    let (writes, posts) = (method != "get", method == "post");
     let has_body = operation.request_body.is_some();
-    let mut all = Refusals::new();
-    let mut add = |codes: &[Code]| codes.iter().for_each(|code| insert(&mut all, status_of(*code), *code));
-
-    add(&[Code::Internal]);
-    if !is(&ALONE) {
-        add(&[Code::UpstreamUnavailable]);
-    }
-    if !is(&OPEN) {
-        add(&[Code::InvalidArgument, Code::Unauthorized, Code::Forbidden]);
-    }
-    if is(&["complete_mcp_sign_in", "resource_metadata"]) {
-        add(&[Code::InvalidArgument]);
-    }
-    if is(&ACCOUNTS) {
-        add(&[Code::NotFound, Code::Unprocessable, Code::UpstreamRefused]);
-    }
-    if is(&["list_mcp_servers"]) {
-        add(&[Code::Unprocessable]);
-    }
     // The workspace of a route of the hub is named beside its path.
-    let beside = tagged(&["a2a", "hub", "langgraph", "openai"]) && !is(&ALONE);
-    let names_no_path = [
-        "agent_plans",
-        "agent_sessions",
-        "agent_stream",
-        "create_key",
-        "list_dead_letters",
-        "redrive_dead_letters",
-        "take_message_here",
-    ];
-    if path.contains('{') || beside || is(&names_no_path) {
-        add(&[Code::NotFound]);
-    }
-    if is(&["export_workspace"]) {
-        // A file was moved meanwhile.
-        add(&[Code::Conflict]);
-    }
-    if writes {
-        // Another request may change the same thing first, and any change may find the disk full.
-        add(&[Code::Conflict, Code::StorageFull]);
-    }
-    if method == "post" {
-        add(&[Code::IdempotencyMismatch]);
-    }
-    if method == "post" || has_body || is(&FLOWS) || is(&["get_content", "get_content_by_path"]) {
-        add(&[Code::PayloadTooLarge]);
-    }
-    if has_header("If-Match") || is(&PLANS) {
-        add(&[Code::StaleVersion]);
-    }
-    if is(&PACED) {
-        add(&[Code::RateLimited]);
-    }
-    if is(&FLOWS)
-        || is(&ATTACHING)
-        || is(&MARKING)
+    let names_resource = path.contains('{') || tagged(&["a2a", "hub", "langgraph", "openai"]) && !is(&ALONE);
+    let reads_files = is(&FLOWS) || is(&ATTACHING) || tagged(&CONTENTS);
+    let checks_contents = is(&MARKING)
         || is(&["compact_thread", "get_attachment", "import_workspace", "search"])
-        || tagged(&CONTENTS)
-        || tagged(&["webhooks"]) && matches!(method, "post" | "patch")
-    {
-        add(&[Code::Unprocessable]);
+        || tagged(&["webhooks"]) && matches!(method, "post" | "patch");
+    let rules: [(bool, &[Code]); 15] = [
+        (true, &[Code::Internal]),
+        (!is(&ALONE), &[Code::UpstreamUnavailable]),
+        (!is(&OPEN), &[Code::InvalidArgument, Code::Unauthorized, Code::Forbidden]),
+        (is(&["complete_mcp_sign_in", "resource_metadata"]), &[Code::InvalidArgument]),
+        (is(&ACCOUNTS), &[Code::NotFound, Code::Unprocessable, Code::UpstreamRefused]),
+        (is(&["list_mcp_servers"]), &[Code::Unprocessable]),
+        (names_resource || is(&NAMED_IN_BODY), &[Code::NotFound]),
+        // Another request may change the same thing first, and a file may be moved during an export.
+        (writes || is(&["export_workspace"]), &[Code::Conflict]),
+        // Any change may find the disk full.
+        (writes, &[Code::StorageFull]),
+        (posts, &[Code::IdempotencyMismatch]),
+        (posts || has_body || is(&FLOWS) || is(&["get_content", "get_content_by_path"]), &[Code::PayloadTooLarge]),
+        (has_header("If-Match") || is(&PLANS), &[Code::StaleVersion]),
+        (is(&PACED), &[Code::RateLimited]),
+        (reads_files || checks_contents, &[Code::Unprocessable]),
+        (reads_files || tagged(&STORED) || is(&PORTABLE), &[Code::ContentDamaged, Code::ContentMissing]),
+    ];
+    let mut all = Refusals::new();
+    for code in rules.iter().filter(|(applies, _)| *applies).flat_map(|(_, codes)| *codes) {
+        insert(&mut all, status_of(*code), *code);
     }
-    if is(&FLOWS)
-        || is(&ATTACHING)
-        || tagged(&CONTENTS)
-        || tagged(&[
-            "a2a",
-            "agents",
-            "chats",
-            "clients",
-            "hub",
-            "langgraph",
-            "links",
-            "openai",
-            "planner",
-            "schedules",
-            "tasks",
-            "webhooks",
-        ])
-        || is(&PORTABLE)
-    {
-        add(&[Code::ContentDamaged, Code::ContentMissing]);
-    }
-    if has_body || method == "post" {
+    if has_body || posts {
         insert(&mut all, StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidArgument);
     }
     if has_header("Range") {

@@ -133,7 +133,7 @@ pub(crate) async fn get_memory(
     let view = context.tasks.get(at.workspace_id, at.task_id).await?;
     let memory = Memory::new(context.base.table.clone());
     if view.phase == TaskPhase::Finished
-        && let Some(kept) = memory.kept_snapshot(at.workspace_id, at.task_id).await?
+        && let Some(kept) = memory.kept_snapshot(at.workspace_id, view.root()).await?
     {
         return Ok(axum::Json(kept));
     }

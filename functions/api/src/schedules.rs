@@ -6,6 +6,7 @@ use crate::{
     chats::check_model,
     error::{Answer, excerpt},
     extract::{Json, Query},
+    full_disk::demand_room,
     ids::Ids,
     rate_limits::{Paced, admit},
     schema,
@@ -191,12 +192,12 @@ pub(crate) async fn list_schedules(
     Query(paging): Query<Paging>,
 ) -> Answer<impl IntoResponse> {
     let mut page = context.schedules.list(at.workspace_id, paging.limit()?, paging.cursor).await?;
-    page.schedules = page.schedules.into_iter().map(|view| shown(view, &by)).collect();
+    page.schedules = page.schedules.into_iter().map(|view| view_for(view, &by)).collect();
     Ok(axum::Json(page))
 }
 
 /// A schedule as this party sees it. The answer of a tool is for its maker alone: it tells what they may read, such as their home.
-fn shown(mut view: ScheduleView, to: &Principal) -> ScheduleView {
+fn view_for(mut view: ScheduleView, to: &Principal) -> ScheduleView {
     if view.user_id != to.user()
         && let Some(last) = &mut view.last_run
         && matches!(last.began, Some(StartedWork::Output(_)))
@@ -213,7 +214,7 @@ pub(crate) async fn get_schedule(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Read, InSchedule>,
 ) -> Answer<impl IntoResponse> {
-    Ok(axum::Json(shown(context.schedules.get(at.workspace_id, at.schedule_id).await?, &by)))
+    Ok(axum::Json(view_for(context.schedules.get(at.workspace_id, at.schedule_id).await?, &by)))
 }
 
 /// Changes, pauses or resumes a schedule. It acts with the rights of its maker, who alone changes it (`FORBIDDEN`); everybody who may converse
@@ -232,6 +233,10 @@ pub(crate) async fn change_schedule(
         may_begin(&context, at.workspace_id, &caller, role, action).await?;
     }
     let times = times_of(moment, rrule, time_zone, begins)?;
+    let changes = name.is_some() || times.is_some() || missed.is_some() || overlap.is_some() || action.is_some();
+    if changes || paused == Some(false) {
+        demand_room(&context.base)?;
+    }
     // New times may be those of now, and a schedule that goes on may be due. A pause is never refused.
     if times.is_some() || paused == Some(false) {
         if action.is_none() {
@@ -240,7 +245,6 @@ pub(crate) async fn change_schedule(
         }
         admit(&context, caller.user).await?;
     }
-    let changes = name.is_some() || times.is_some() || missed.is_some() || overlap.is_some() || action.is_some();
     if !changes && paused.is_none() {
         return Err(Error::invalid("body", "there is nothing to change")
             .hint("send paused, a name, times or an action")
@@ -255,7 +259,7 @@ pub(crate) async fn change_schedule(
     if let Some(paused) = paused {
         context.schedules.pause(workspace, schedule, CommandId(ids.id("pause")), paused, &by).await?;
     }
-    Ok((StatusCode::ACCEPTED, axum::Json(shown(context.schedules.get(workspace, schedule).await?, &by))))
+    Ok((StatusCode::ACCEPTED, axum::Json(view_for(context.schedules.get(workspace, schedule).await?, &by))))
 }
 
 /// Removes a schedule; chats and tasks that it began stay.

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Approve, Read},
     error::Answer,
-    extract::{NoParameters, Query},
+    extract::Query,
     schema,
     workspaces::InWorkspace,
 };
@@ -71,7 +71,6 @@ impl StandingRuleView {
 pub(crate) async fn list_standing_rules(
     State(context): State<Arc<Context>>,
     Access { at, by, .. }: Access<Read, InWorkspace>,
-    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let rules = context.chats.standing_rules(at.workspace_id, by.user()).await?;
     Ok(axum::Json(StandingRules { permissions: rules.into_iter().map(StandingRuleView::of).collect() }))

@@ -198,9 +198,9 @@ pub(crate) async fn replay_task(
     Ok(accepted(at.workspace_id, task))
 }
 
-/// Runs the failed nodes of a task again, as a new one: nodes that succeeded keep their recorded output, in clones and subtasks too, unless
-/// nodes that run now give them another input. `CONFLICT` when no node failed. Of nodes behind an approval it needs the right to approve: nobody is asked
-/// again.
+/// Runs the nodes of a task again that failed or were stopped, as a new one: nodes that succeeded keep their recorded output, in clones and
+/// subtasks too, unless nodes that run now give them another input. `CONFLICT` when none failed and none was stopped. Of nodes
+/// behind an approval it needs the right to approve: nobody is asked again.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}/retry", tag = "tasks", params(InTask),
     request_body = RetryTaskRequest,
     responses((status = 202, description = "The new task is accepted.", body = schema::TaskAccepted)))]

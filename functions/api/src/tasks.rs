@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Read, Run},
     error::Answer,
-    extract::{Json, Query, TraceParent, Traced, page_length},
+    extract::{ByLabel, Json, Labelled, TraceParent, Traced, page_length},
     flows::InFlow,
     ids::Ids,
     rate_limits::Paced,
@@ -12,12 +12,14 @@ use crate::{
     workspaces::InWorkspace,
 };
 use axum::{extract::State, response::IntoResponse};
-use domain::{Budget, CommandId, FileId, Status, TaskId, TaskPhase, Timestamp, WorkspaceId};
-use engine::{AcceptedTask, TaskFilter};
+use domain::{
+    Budget, CommandId, Error, FileId, LabelChanges, Labels, Status, TaskId, TaskPhase, Timestamp, WorkspaceId,
+};
+use engine::{AcceptedTask, TaskChanges, TaskFilter};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Number, Value};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use utoipa::{IntoParams, ToSchema};
 
 /// The task of a path.
@@ -60,19 +62,28 @@ pub(crate) struct NewTask {
     #[serde(default, deserialize_with = "crate::extract::or_default")]
     #[schema(value_type = Option<schema::TaskBudget>)]
     budget: Budget,
+    /// Labels to find it by: at most 16 pairs of text, with keys of at most 64 characters and values of at most 512. No agent reads them, and
+    /// clones and subtasks have none of them.
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
+    #[schema(value_type = Option<BTreeMap<String, String>>, example = json!({ "customer": "c-17" }))]
+    labels: BTreeMap<String, String>,
 }
 
 fn usual_priority() -> Number {
     0.into()
 }
 
-/// Changes of a task.
+/// Changes of a task; at least one field.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskChange {
     /// The priority: when not all tasks can run, those with higher values go first.
-    #[schema(value_type = i8, minimum = -100, maximum = 100)]
-    priority: Number,
+    #[schema(value_type = Option<i8>, minimum = -100, maximum = 100)]
+    priority: Option<Number>,
+    /// Labels to set; null removes the label of a key. Others stay.
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
+    #[schema(value_type = Option<BTreeMap<String, Option<String>>>, example = json!({ "customer": "c-17", "ticket": null }))]
+    labels: LabelChanges,
 }
 
 /// A number that is no `i8` becomes one that the task's own check refuses as out of range.
@@ -132,24 +143,25 @@ pub(crate) async fn create_task(
     Traced(trace): Traced,
     Json(new): Json<NewTask>,
 ) -> Answer<impl IntoResponse> {
-    let NewTask { input, start, files, priority, stepping, breakpoints, budget } = new;
-    let priority = priority_of(&priority);
-    let new = engine::NewTask { input, start, files, priority, stepping, breakpoints, budget, trace, handoff: None };
+    let NewTask { input, start, files, priority, stepping, breakpoints, budget, labels } = new;
+    let (priority, labels) = (priority_of(&priority), Labels::checked("labels", labels)?);
+    let handoff = None;
+    let new = engine::NewTask { input, start, files, priority, stepping, breakpoints, budget, trace, handoff, labels };
     let task = context.tasks.create(at.workspace_id, TaskId::root(ids.id("task")), &at.flow, new, &by).await?;
     Ok(accepted(at.workspace_id, task))
 }
 
 /// The tasks that people made, the newest first; or the clones and subtasks of one. A page may have fewer than its limit, or none, although a
 /// `next_cursor` says that more follow.
-#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks", tag = "tasks", params(InWorkspace, Which),
+#[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/tasks", tag = "tasks", params(InWorkspace, Which, ByLabel),
     responses((status = 200, description = "A page of them.", body = schema::TaskPage)))]
 pub(crate) async fn list_tasks(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InWorkspace>,
-    Query(which): Query<Which>,
+    Labelled(which, labels): Labelled<Which>,
 ) -> Answer<impl IntoResponse> {
     let Which { flow, status, phase, since, until, parent, id, limit, cursor } = which;
-    let filter = TaskFilter { flow, phase, status, since, until };
+    let filter = TaskFilter { flow, phase, status, since, until, labels };
     let limit = page_length(limit, 50, 200)?;
     if let Some(id) = id {
         return Ok(axum::Json(context.tasks.with_prefix(at.workspace_id, &id, limit).await?));
@@ -170,9 +182,9 @@ pub(crate) async fn get_task(
     Ok(axum::Json(context.tasks.get(at.workspace_id, at.task_id).await?))
 }
 
-/// Gives a task, and its clones and subtasks, another priority where they wait: for a worker, for slots and for places of commands. An
-/// agent that is asked gets it, too. `CONFLICT` when the task has ended, or when its flow takes tasks in their order
-/// (`queue_policy: fifo`).
+/// Changes labels of a task, also after its end; or gives it, and its clones and subtasks, another priority where they wait: for a worker, for slots
+/// and for places of commands. An agent that is asked gets that priority, too. `CONFLICT` for another priority when the task has ended, or when its
+/// flow takes tasks in their order (`queue_policy: fifo`).
 #[utoipa::path(patch, path = "/api/v1/workspaces/{workspace_id}/tasks/{task_id}", tag = "tasks", params(InTask),
     request_body = TaskChange, responses((status = 202, description = "It is accepted.", body = schema::AcceptedTaskCommand)))]
 pub(crate) async fn change_task(
@@ -181,8 +193,12 @@ pub(crate) async fn change_task(
     ids: Ids,
     Json(change): Json<TaskChange>,
 ) -> Answer<impl IntoResponse> {
-    let (priority, command) = (priority_of(&change.priority), CommandId(ids.id("command")));
-    context.tasks.prioritize(at.workspace_id, at.task_id, priority, command, &by).await?;
+    let TaskChange { priority, labels } = change;
+    if priority.is_none() && labels.is_empty() {
+        return Err(Error::invalid("body", "there is nothing to change").hint("give a priority or labels").into());
+    }
+    let changes = TaskChanges { priority: priority.as_ref().map(priority_of), labels };
+    context.tasks.change(at.workspace_id, at.task_id, changes, CommandId(ids.id("command")), &by).await?;
     Ok(schema::AcceptedTaskCommand::of(at.task_id))
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct NewTicket {
 }
 
 /// Makes a ticket that opens one event stream for a minute, also again: `EventSource` connects anew by itself. Whether you
-/// are still a member is asked when it is used.
+/// are still a member is asked when it is used, and whether the API key that asked for it is still good.
 #[utoipa::path(post, path = "/api/v1/workspaces/{workspace_id}/stream-tickets", tag = "chats", params(InWorkspace),
     request_body = NewTicket, responses((status = 201, description = "It is good from now on.", body = schema::Ticket)))]
 pub(crate) async fn create_ticket(
@@ -58,7 +58,8 @@ pub(crate) async fn create_ticket(
         }
     };
     let now = context.base.clock.now();
-    let (ticket, expires_at) = context.base.auth.ticket_office().issue(caller.user, at.workspace_id, stream, now)?;
+    let (office, key) = (context.base.auth.ticket_office(), caller.means.key());
+    let (ticket, expires_at) = office.issue(caller.user, key, at.workspace_id, stream, now)?;
     let after = wanted.after.map(|after| format!("&after={after}")).unwrap_or_default();
     let url = format!("/api/v1/workspaces/{}{place}/events?ticket={ticket}{after}", at.workspace_id);
     let made = schema::Ticket { ticket, url, expires_at: expires_at.to_string() };

@@ -4,7 +4,7 @@ use crate::{
     Context,
     access::{Access, Administer, Read, Write},
     error::Answer,
-    extract::{Json, NoFields, NoParameters, Query},
+    extract::{Json, NoFields, Query},
     files::InFile,
     ids::Ids,
     schema,
@@ -34,7 +34,6 @@ pub(crate) async fn restore_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, InFile>,
     ids: Ids,
-    _: NoParameters,
     Json(NoFields {}): Json<NoFields>,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
@@ -48,7 +47,6 @@ pub(crate) async fn restore_file(
 pub(crate) async fn purge_file(
     State(context): State<Arc<Context>>,
     Access { at, by, files, .. }: Access<Administer, InFile>,
-    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     Ok(Changed(StatusCode::OK, workspace.purge(at.file_id, &by.into()).await?))

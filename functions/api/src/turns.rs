@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Approve, Converse, Read, demand, leader_rights},
     chats::InChat,
     error::Answer,
-    extract::{Json, NoParameters, Query, TraceParent, Traced},
+    extract::{Json, Query, TraceParent, Traced},
     ids::Ids,
     prompts::spoken,
     rate_limits::Paced,
@@ -319,7 +319,6 @@ pub(crate) async fn decide_permission(
 pub(crate) async fn list_permissions(
     State(context): State<Arc<Context>>,
     Access { at, .. }: Access<Read, InChat>,
-    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let view = context.chats.get(at.workspace_id, at.chat_id).await?;
     Ok(axum::Json(Rules { permissions: view.permissions.into_iter().map(Rule::of).collect() }))

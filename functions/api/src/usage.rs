@@ -40,7 +40,7 @@ pub(crate) struct Days {
     user_id: Option<UserId>,
 }
 
-/// Tokens, money and calls of the turns that ended on these days, and of the work of models outside of turns: vectors for searches by meaning, and
+/// Tokens, money and calls of the turns that ended on these days of UTC, and of the work of models outside of turns: vectors for searches by meaning, and
 /// descriptions of documents.
 #[utoipa::path(get, path = "/api/v1/workspaces/{workspace_id}/usage", tag = "usage", params(InWorkspace, Days),
     responses((status = 200, description = "The sum, and its parts by day, person, chat and model.", body = UsageReport)))]

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Read, Write},
     contents,
     error::Answer,
-    extract::{NoParameters, Query},
+    extract::Query,
     files::InFile,
     ids::Ids,
     schema,
@@ -77,7 +77,6 @@ pub(crate) async fn list_versions(
 pub(crate) async fn get_version(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, AtVersion>,
-    _: NoParameters,
 ) -> Answer<impl IntoResponse> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
     let version = workspace.version_info(at.file_id, at.v).await?;
@@ -100,7 +99,6 @@ pub(crate) async fn get_version(
 pub(crate) async fn get_version_content(
     State(context): State<Arc<Context>>,
     Access { at, files, .. }: Access<Read, AtVersion>,
-    _: NoParameters,
     headers: HeaderMap,
 ) -> Answer<Response> {
     let workspace = context.base.workspaces.open(at.workspace_id, files).await?;
@@ -130,7 +128,6 @@ pub(crate) async fn get_version_content(
 pub(crate) async fn restore_version(
     State(context): State<Arc<Context>>,
     Access { at, by, files, caller, .. }: Access<Write, AtVersion>,
-    _: NoParameters,
     ids: Ids,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {

@@ -6,6 +6,7 @@ use crate::{
     access::{Access, Administer},
     error::Answer,
     extract::{Json, Query},
+    full_disk::demand_room,
     ids::Ids,
     keys::NO_STORE,
     schema,
@@ -147,6 +148,9 @@ pub(crate) async fn change_webhook(
         return Err(Error::invalid("body", "there is nothing to change")
             .hint("send a name, a url, events or enabled")
             .into());
+    }
+    if name.is_some() || url.is_some() || events.is_some() || enabled == Some(true) {
+        demand_room(&context.base)?;
     }
     let change = WebhookChange { name, url, events, enabled };
     let hook = context.webhooks.change(at.workspace_id, at.webhook_id, change).await?;

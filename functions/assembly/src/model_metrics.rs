@@ -122,7 +122,7 @@ fn code(error: &ModelError) -> &'static str {
         ModelError::RateLimited { .. } => "RATE_LIMITED",
         ModelError::Unavailable(_) | ModelError::Broken(_) => "UPSTREAM_UNAVAILABLE",
         ModelError::Unauthorized(_) => "UPSTREAM_REFUSED",
-        ModelError::Rejected(_) => "UNPROCESSABLE",
+        ModelError::Rejected(_) | ModelError::TooLong(_) => "UNPROCESSABLE",
         ModelError::Postponed { why, .. } => code(why),
     }
 }

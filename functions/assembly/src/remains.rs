@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use domain::{ActorRef, Error, WorkspaceId};
 use ports::Table;
 use std::sync::Arc;
-use workspace::Remains;
+use workspace::Dependents;
 
 /// The error of a store, for work that nobody waits for.
 pub(crate) fn unreachable(error: ports::Error) -> Error {
@@ -20,19 +20,19 @@ pub(crate) fn unreachable(error: ports::Error) -> Error {
 }
 
 /// Removes them from this table.
-pub(crate) struct TableRemains {
+pub(crate) struct TableDependents {
     pub table: Arc<dyn Table>,
     pub semaphores: Semaphores,
 }
 
 #[async_trait]
-impl Remains for TableRemains {
+impl Dependents for TableDependents {
     async fn remove(&self, workspace: WorkspaceId) -> Result<(), Error> {
         self.removed(workspace).await.map_err(unreachable)
     }
 }
 
-impl TableRemains {
+impl TableDependents {
     async fn removed(&self, workspace: WorkspaceId) -> ports::Result<()> {
         let table = &*self.table;
         chat::remove_remains(table, workspace).await?;

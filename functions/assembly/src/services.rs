@@ -1,7 +1,7 @@
 //! The ways in: the facades that a front and the sweeps use. Nothing here acts: a deployable that accepts, watches or looks after links no model, and
 //! one that loads no flow links neither its check nor its expressions.
 
-use crate::remains::{Semaphores, TableRemains};
+use crate::remains::{Semaphores, TableDependents};
 use actor::Mailbox;
 use chat::{Chats, SessionSettings, Transcript};
 use domain::Limits;
@@ -143,13 +143,13 @@ impl Services {
         let served = SERVED.map(|provider| format!("{provider}/*"));
         // The scripts of evaluations are models, too.
         let played = format!("{}/*", evaluation::PROVIDER);
-        let models = models.iter().map(|info| info.id.clone()).chain(served).chain([played]).collect();
-        let has_commands = machines.is_some_and(|machines| machines.commands.is_some());
+        let default_model = models.iter().find(|info| info.default).map(|info| info.id.clone());
+        let models = Some(models.iter().map(|info| info.id.clone()).chain(served).chain([played]).collect());
+        let sandbox = machines.is_some_and(|machines| machines.commands.is_some());
         let embeds = Some(base.embedder.is_some());
         // Both need a disk that outlives the process.
         let observer_files = Some(base.keeps_mirrors);
-        let known =
-            KnownNames { models: Some(models), sandbox: has_commands, embeds, observer_files, ..KnownNames::default() };
+        let known = KnownNames { models, default_model, sandbox, embeds, observer_files, ..KnownNames::default() };
         let sandboxes = machines.map(|machines| machines.sandboxes.clone());
         let mut services = Self::over(base, queue, settings, known, sandboxes);
         services.evaluations = services.evaluations.playing(load_script);
@@ -185,7 +185,7 @@ impl Services {
             workspaces = workspaces.with_sandboxes(sandboxes);
         }
         let semaphores = Semaphores { table: table.clone(), queue: queue.clone(), clock: clock.clone() };
-        workspaces.removing(Arc::new(TableRemains { table: table.clone(), semaphores }));
+        workspaces.set_dependents(Arc::new(TableDependents { table: table.clone(), semaphores }));
         let search = indexes.map(|indexes| Search::new(workspaces.clone(), indexes, clock.clone()));
         let search = search.map(|search| search.embedding(embedder));
         let cache = FlowCache::default();

@@ -6,6 +6,7 @@ mod context;
 mod dead_letters;
 mod export_import;
 mod files;
+mod label;
 mod mcp;
 mod people;
 mod rewind;
@@ -18,11 +19,13 @@ mod webhooks;
 mod work;
 
 pub(crate) use acp::AcpArgs;
-pub use chat::ChatArgs;
+pub(crate) use chat::ChatsCommand;
+pub use chat::{ChatArgs, ChatsArgs};
 pub(crate) use context::{CompactArgs, ContextArgs};
 pub(crate) use dead_letters::{DeadLettersArgs, DeadLettersCommand};
 pub(crate) use export_import::{ExportArgs, ImportArgs};
 pub(crate) use files::{FilesArgs, FilesCommand};
+pub(crate) use label::labels_body;
 pub(crate) use mcp::{McpArgs, McpCommand};
 pub use people::duration;
 pub(crate) use people::{IdPrefix, KeyArgs, KeyCommand, MemberArgs, MemberCommand, UsageBy, named};
@@ -36,7 +39,6 @@ pub(crate) use webhooks::{AddWebhookArgs, EVENTS, WebhooksArgs, WebhooksCommand}
 pub(crate) use work::{EvalArgs, FlowArgs, FlowCommand, Picture, Reference, ReplArgs, RunArgs, TaskArgs, TaskCommand};
 
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
 
 /// The exit codes, as `--help` lists them.
 pub const EXIT_CODES: &str = "Exit codes:
@@ -193,45 +195,6 @@ pub struct TailArgs {
     /// The chat: its id, the beginning of it, or - for the one that was last active
     #[arg(value_name = "CHAT")]
     pub(crate) chat: Reference,
-}
-
-#[derive(Debug, Args)]
-pub struct ChatsArgs {
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// The workspace, by name or id [default: the first one]
-    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
-    pub(crate) workspace: Option<String>,
-    /// How many at most
-    #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) limit: u32,
-    #[command(subcommand)]
-    pub(crate) command: Option<ChatsCommand>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ChatsCommand {
-    /// List chats, the last active first (as `chats` alone does)
-    List {
-        /// How many at most [default: 20]
-        #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        limit: Option<u32>,
-    },
-    /// Take a chat off the list and put its file into the trash; its running turn is stopped
-    Rm {
-        /// The chat: its id, the beginning of it, or - for the one that was last active
-        #[arg(value_name = "CHAT")]
-        chat: Reference,
-    },
-    /// Print a chat as Markdown; with --json its messages
-    Export {
-        /// The chat: its id, the beginning of it, or - for the one that was last active
-        #[arg(value_name = "CHAT")]
-        chat: Reference,
-        /// The file to write it to [default: standard output]
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
 }
 
 #[derive(Debug, Args)]
@@ -472,7 +435,7 @@ mod tests {
             ("buildscale chats list", None, 20),
         ] {
             let Command::Chats(args) = parse(line)? else { panic!("not chats") };
-            let Some(ChatsCommand::List { limit }) = args.command else { panic!("no list") };
+            let Some(ChatsCommand::List { limit, .. }) = args.command else { panic!("no list") };
             assert_eq!((limit, args.limit), (own, above), "{line}");
         }
         Ok(())

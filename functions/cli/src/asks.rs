@@ -99,7 +99,7 @@ impl Ask {
     }
 
     /// The text that a person reads before they answer: the question with its choices, or the rule that they can grant.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn prompt_text(&self) -> String {
         if let Self::Permission { always: Some(rule), .. } = self {
             let rule = clean(&rule.to_string());
             return format!("    a) always here: {rule}\n    d) never here: the same\n");
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn questions_come_one_after_the_other_and_wrong_answers_are_asked_again() -> Result<(), String> {
         let mut ask = asked().ok_or("no question")?;
-        assert_eq!(ask.shown(), "? Which database?\n    1) SQLite\n    2) Postgres\n");
+        assert_eq!(ask.prompt_text(), "? Which database?\n    1) SQLite\n    2) Postgres\n");
         assert_eq!(ask.prompt(), "  answer (a number or the words): ");
         assert_eq!(ask.take("2"), Ok(None));
-        assert_eq!(ask.shown(), "? How many rows?\n");
+        assert_eq!(ask.prompt_text(), "? How many rows?\n");
         assert_eq!(ask.prompt(), "  answer (a whole number): ");
         assert_eq!(ask.take("many"), Err("a whole number is needed".into()));
         let reply = ask.take("12")?.ok_or("not complete")?;
@@ -244,7 +244,7 @@ mod tests {
         let asked = event("permission_required", json!({ "permission_id": "p1", "always": rule }));
         let mut ask = Ask::of(&asked).ok_or("nothing")?;
         let shown = "    a) always here: commands that begin with `cargo test`\n    d) never here: the same\n";
-        assert_eq!(ask.shown(), shown);
+        assert_eq!(ask.prompt_text(), shown);
         let body = |reply: Option<Reply>| reply.map(|reply| reply.body);
         assert_eq!(body(ask.take("a")?), Some(json!({ "outcome": "approved", "always": true })));
         assert_eq!(body(ask.take("never")?), Some(json!({ "outcome": "declined", "always": true })));
@@ -255,7 +255,7 @@ mod tests {
         // A rule that is not understood cannot be granted.
         let newer = event("permission_required", json!({ "permission_id": "p1", "always": { "kind": "hosts" } }));
         let mut ask = Ask::of(&newer).ok_or("nothing")?;
-        assert_eq!(ask.shown(), "");
+        assert_eq!(ask.prompt_text(), "");
         assert!(ask.take("a").is_err());
         Ok(())
     }

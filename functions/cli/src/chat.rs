@@ -6,7 +6,7 @@ pub(crate) mod commands;
 pub(crate) mod session;
 
 use crate::{
-    args::ChatArgs,
+    args::{ChatArgs, labels_body},
     client::Client,
     failure::{CliError, Exit},
     folder::{Calls, Folder},
@@ -106,6 +106,9 @@ pub(crate) fn setup(args: &ChatArgs) -> Map<String, Value> {
         fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect();
     if !args.agents.is_empty() {
         setup.insert("agents".into(), json!(args.agents));
+    }
+    if !args.labels.is_empty() {
+        setup.insert("labels".into(), labels_body(&args.labels));
     }
     setup
 }

@@ -21,9 +21,9 @@ pub(crate) async fn run(args: DeadLettersArgs, out: &mut Output) -> Result<(), C
         None | Some(DeadLettersCommand::List) => show(&client, out).await,
         Some(DeadLettersCommand::Redrive { group: Some(group), .. }) => {
             let sent = redrive(&client, &group).await?;
-            told(sent, out)
+            print_sent(sent, out)
         }
-        Some(DeadLettersCommand::Redrive { group: None, .. }) => told(redrive_all(&client).await?, out),
+        Some(DeadLettersCommand::Redrive { group: None, .. }) => print_sent(redrive_all(&client).await?, out),
     }
 }
 
@@ -57,7 +57,7 @@ async fn redrive_all(client: &Client) -> Result<u64, CliError> {
     }
 }
 
-fn told(sent: u64, out: &mut Output) -> Result<(), CliError> {
+fn print_sent(sent: u64, out: &mut Output) -> Result<(), CliError> {
     match out.is_json() {
         true => out.json(&json!({ "redriven": sent })),
         false => out.line(format_args!("{} sent again", counted(sent, "message"))),

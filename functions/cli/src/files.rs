@@ -190,14 +190,14 @@ impl Files {
     }
 
     async fn put(&self, local: &Path, path: &str, if_version: Option<u64>, out: &mut Output) -> Result<(), CliError> {
-        let name = local.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = local.file_name().map(transfer::name_there).unwrap_or_default();
         if name == "-" && path.ends_with('/') {
             return Err(CliError::Usage("standard input has no name: give the whole path".into()));
         }
         let content = Local::open(local)?;
         let path = self.destination(path, &name).await?;
         let change = self.save_local(&path, content, if_version).await?;
-        self.told("wrote", &change, out)
+        self.print_change("wrote", &change, out)
     }
 
     /// Makes a file, or a new version of it.
@@ -315,7 +315,8 @@ impl Files {
             let author = author(change, "author");
             table.row(vec![(time, None), (op, None), (one_line(&path, 4096), None), (author, Some(Look::Dim))]);
         }
-        table.print(out)
+        table.print(out)?;
+        if changes.is_empty() { out.notice("no change matches") } else { Ok(()) }
     }
 
     async fn restore_version(&self, path: &str, version: u64, out: &mut Output) -> Result<(), CliError> {
@@ -323,7 +324,7 @@ impl Files {
         let version = version.to_string();
         let place = self.at(&[text(&file, "file_id"), "versions", &version, "restore"]);
         let change = self.client.post(&place, &json!({})).await?;
-        self.told("restored", &change, out)
+        self.print_change("restored", &change, out)
     }
 
     async fn restore_removed(&self, path: &str, out: &mut Output) -> Result<(), CliError> {
@@ -339,7 +340,7 @@ impl Files {
             ))
         })?;
         let change = self.client.post(&self.at(&[text(&last, "file_id"), "restore"]), &json!({})).await?;
-        self.told("restored", &change, out)
+        self.print_change("restored", &change, out)
     }
 
     async fn mv(&self, from: &str, to: &str, out: &mut Output) -> Result<(), CliError> {
@@ -347,18 +348,18 @@ impl Files {
         let to = self.destination(to, text(&file, "name")).await?;
         let place = self.at(&[text(&file, "file_id")]);
         let change = self.client.change(Method::PATCH, &place, Body::Json(json!({ "path": to })), None).await?;
-        self.told("moved to", &change, out)
+        self.print_change("moved to", &change, out)
     }
 
     async fn rm(&self, paths: &[String], out: &mut Output) -> Result<(), CliError> {
         for path in paths {
             let change = self.remove(&self.find(path).await?).await?;
-            self.told("removed", &change, out)?;
+            self.print_change("removed", &change, out)?;
         }
         Ok(())
     }
 
-    fn told(&self, what: &str, change: &Value, out: &mut Output) -> Result<(), CliError> {
+    fn print_change(&self, what: &str, change: &Value, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
             return out.json(change);
         }

@@ -8,7 +8,7 @@ mod repl;
 mod upload;
 
 use crate::{
-    args::{FlowArgs, FlowCommand, Picture, Reference, RunArgs},
+    args::{FlowArgs, FlowCommand, Picture, Reference, RunArgs, labels_body},
     client::Client,
     failure::{CliError, Exit},
     input::Lines,
@@ -279,6 +279,9 @@ impl Desk {
         }
         if let Some(budget) = args.budget.body() {
             body.insert("budget".into(), budget);
+        }
+        if !args.labels.is_empty() {
+            body.insert("labels".into(), labels_body(&args.labels));
         }
         args.pauses.add_to(&mut body);
         if !args.files.is_empty() {

@@ -19,7 +19,7 @@ const MOST: usize = 10_000;
 
 /// Lists chats, the last active first; or runs a command on one.
 pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) -> Result<(), CliError> {
-    let limit = match args.command {
+    let (limit, more) = match args.command {
         Some(ChatsCommand::Rm { chat }) => {
             let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
             let path = ["workspaces", &workspace, "chats", &chat];
@@ -30,13 +30,16 @@ pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) ->
             let (workspace, chat) = locate::chat(client, args.workspace.as_deref(), &chat).await?;
             return export(client, &workspace, &chat, output.as_deref(), out).await;
         }
-        Some(ChatsCommand::List { limit }) => limit.unwrap_or(args.limit),
-        None => args.limit,
+        Some(ChatsCommand::List { limit, labels }) => (limit.unwrap_or(args.limit), labels),
+        None => (args.limit, Vec::new()),
     };
     let workspace = locate::workspace(client, args.workspace.as_deref()).await?;
     let path = ["workspaces", &workspace, "chats"];
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let (chats, has_more) = client.first(&path, "chats", &[], most).await?;
+    let labels = args.labels.into_iter().chain(more);
+    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+    let query: Vec<(&str, &str)> = labels.iter().map(|label| ("label", label.as_str())).collect();
+    let (chats, has_more) = client.first(&path, "chats", &query, most).await?;
     if out.is_json() {
         return out.json(&json!({ "chats": chats }));
     }
@@ -56,7 +59,9 @@ pub(crate) async fn chats(client: &Client, args: ChatsArgs, out: &mut Output) ->
         ]);
     }
     table.print(out)?;
-    if chats.is_empty() {
+    if chats.is_empty() && !query.is_empty() {
+        out.notice("no chats with these labels")?;
+    } else if chats.is_empty() {
         out.notice("no chats yet; begin one with: buildscale chat")?;
     } else if has_more {
         out.notice("there are more; --limit shows them")?;

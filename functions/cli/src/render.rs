@@ -431,7 +431,7 @@ impl Renderer {
         if let Some(remark) = turns::ending(event).and_then(|ending| ending.remark) {
             out.tell(style.paint(Look::Bad, one_line(&remark, LINE)))?;
         }
-        let used = std::mem::take(&mut self.used).shown();
+        let used = std::mem::take(&mut self.used).usage_text();
         let took = self.began.take().and_then(elapsed);
         let facts: Vec<String> = took.into_iter().chain(used).collect();
         if !facts.is_empty() {

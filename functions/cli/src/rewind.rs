@@ -34,7 +34,7 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
     if args.fork {
         body["fork"] = json!(true);
     }
-    let done = take_back(&client, &workspace, &body, |steps| told_steps(steps, out)).await;
+    let done = take_back(&client, &workspace, &body, |steps| print_steps(steps, out)).await;
     let done = match done {
         Err(failure) if matches!(failure.exit(), Exit::Unreachable | Exit::Failed | Exit::NotLoggedIn) => {
             let id = text(&body, "rewind_id");
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: RewindArgs, out: &mut Output) -> Result<Exit, CliE
     if out.is_json() {
         out.json(&done)?;
     } else {
-        told(&done, out)?;
+        print_rewind(&done, out)?;
         if let Some(fork) = done.get("forked_chat_id").and_then(Value::as_str) {
             out.line(format_args!("forked  {fork}"))?;
         }
@@ -75,12 +75,12 @@ pub(crate) async fn take_back(
 }
 
 /// Shows how far a rewind is.
-pub(crate) fn told_steps(steps: u64, out: &mut Output) -> Result<(), CliError> {
+pub(crate) fn print_steps(steps: u64, out: &mut Output) -> Result<(), CliError> {
     out.progress(format_args!("{} done", counted(steps, "step")))
 }
 
 /// Shows what a rewind did, and what it left.
-pub(crate) fn told(done: &Value, out: &mut Output) -> Result<(), CliError> {
+pub(crate) fn print_rewind(done: &Value, out: &mut Output) -> Result<(), CliError> {
     table(list(done, "steps")).print(out)?;
     left(done, out)?;
     out.notice(sum(done))

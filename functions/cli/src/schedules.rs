@@ -112,9 +112,9 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
         }
         (None, Some(chat), _) => json!({ "kind": "message", "chat_id": chat, "content": say }),
         (None, None, Some(tool)) => {
-            json!({ "kind": "tool", "tool": tool, "args": parsed("--args", args)?.unwrap_or_else(|| json!({})) })
+            json!({ "kind": "tool", "tool": tool, "args": parse_json("--args", args)?.unwrap_or_else(|| json!({})) })
         }
-        (None, None, None) => json!({ "kind": "task", "flow": flow, "input": parsed("--input", input)? }),
+        (None, None, None) => json!({ "kind": "task", "flow": flow, "input": parse_json("--input", input)? }),
     };
     let missed = match missed {
         MissedArg::RunOnce => "run_once",
@@ -127,7 +127,7 @@ fn body(asked: AddArgs) -> Result<Value, CliError> {
     Ok(with(with(body, times), [("overlap", overlap)]))
 }
 
-fn parsed(option: &str, text: Option<String>) -> Result<Option<Value>, CliError> {
+fn parse_json(option: &str, text: Option<String>) -> Result<Option<Value>, CliError> {
     let value = text.map(|text| read_json(&text)).transpose();
     value.map_err(|error| CliError::Usage(format!("{option}: {error}")))
 }

@@ -29,10 +29,10 @@ use serde_json::{Value, json};
 pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliError> {
     let client = Client::new(&args.connection)?;
     let wanted = args.place.workspace.as_deref();
-    let (flow, status, phase, since, until, parent) = (None, None, None, None, None, None);
-    let listed = TaskCommand::List { flow, status, phase, since, until, parent, limit: 20 };
+    let (flow, status, phase, since, until, parent, labels) = (None, None, None, None, None, None, Vec::new());
+    let listed = TaskCommand::List { flow, status, phase, since, until, parent, labels, limit: 20 };
     let command = args.command.unwrap_or(listed);
-    if let TaskCommand::List { flow, status, phase, since, until, parent, limit } = &command {
+    if let TaskCommand::List { flow, status, phase, since, until, parent, labels, limit } = &command {
         let query = [("flow", flow), ("status", status), ("phase", phase), ("since", since), ("until", until)];
         let query = query.map(|(key, value)| (key, value.clone()));
         let (workspace, parent) = match parent {
@@ -40,6 +40,7 @@ pub(crate) async fn run(args: TaskArgs, out: &mut Output) -> Result<Exit, CliErr
             None => (locate::workspace(&client, wanted).await?, None),
         };
         let query = query.into_iter().chain([("parent", parent)]).filter_map(|(key, value)| Some((key, value?)));
+        let query = query.chain(labels.iter().map(|(key, value)| ("label", format!("{key}={value}"))));
         return tasks(&client, &workspace, &query.collect::<Vec<_>>(), *limit, out).await;
     }
     let (workspace, task) = match task_of(&command) {
@@ -125,7 +126,9 @@ async fn tasks(
         table.row(vec![(id, None), (word, look), (began, None), (beside, None)]);
     }
     table.print(out)?;
-    if tasks.is_empty() {
+    if tasks.is_empty() && !query.is_empty() {
+        out.notice("no task matches")?;
+    } else if tasks.is_empty() {
         out.notice("no tasks; run one with: buildscale flow run NAME --input JSON")?;
     } else if has_more {
         out.notice("there are more; --limit shows them")?;

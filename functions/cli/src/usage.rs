@@ -27,7 +27,7 @@ pub(crate) async fn usage(args: UsageArgs, out: &mut Output) -> Result<(), CliEr
         UsageBy::Day => BTreeMap::new(),
         UsageBy::Person => names(&client, &workspace).await?,
     };
-    let head = if args.by == UsageBy::Day { "day" } else { "person" };
+    let head = if args.by == UsageBy::Day { "day (UTC)" } else { "person" };
     let mut table = Table::new(&[head, "model", "turns", "calls", "tokens in", "tokens out", "dollars"]);
     for ((of, model), figures) in &rows(&used, args.by, &names) {
         table.row([vec![(of.clone(), None), (model.clone(), None)], cells(figures, None)].concat());

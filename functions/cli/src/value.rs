@@ -12,6 +12,15 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The model of the chat, by its view; empty where the hub's default answers. A coding agent asks a model of its own.
+pub(crate) fn model(view: &Value) -> &str {
+    match view.get("agent_options").filter(|options| options.is_object()) {
+        Some(options) if text(options, "model_id").is_empty() => "of the coding agent",
+        Some(options) => text(options, "model_id"),
+        None => text(view, "model"),
+    }
+}
+
 /// The author at `key`, as people read it: the person of a hub without accounts has no name.
 pub(crate) fn author(value: &Value, key: &str) -> String {
     match text(value, key) {
@@ -56,6 +65,18 @@ pub(crate) fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_coding_agent_has_a_model_of_its_own_and_never_the_default_of_the_hub() {
+        for (view, shown) in [
+            (json!({ "model": null }), ""),
+            (json!({ "model": "openai/gpt" }), "openai/gpt"),
+            (json!({ "model": null, "agent_options": { "session_id": "s" } }), "of the coding agent"),
+            (json!({ "model": "openai/gpt", "agent_options": { "model_id": "opus" } }), "opus"),
+        ] {
+            assert_eq!(model(&view), shown);
+        }
+    }
 
     #[test]
     fn an_author_has_no_id_where_there_are_no_accounts() {

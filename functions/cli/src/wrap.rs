@@ -1,6 +1,6 @@
 //! Text in lines that end between words, where a terminal would break them anywhere.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// On a narrower terminal words are not arranged: it breaks lines wherever they end.
 const NARROWEST: usize = 20;
@@ -106,13 +106,13 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let (mut short, mut columns) = (String::new(), 1);
+    let mut short = String::new();
     for c in text.chars() {
-        columns += c.width().unwrap_or(0);
-        if columns > width {
+        short.push(c);
+        if short.width() >= width {
+            short.pop();
             break;
         }
-        short.push(c);
     }
     if width > 0 {
         short.push('…');
@@ -190,6 +190,7 @@ mod tests {
             (cut("abc", 3), cut("abcd", 3), cut("日本語", 5), cut("a", 0)),
             ("abc".into(), "ab…".into(), "日本…".into(), String::new())
         );
+        assert_eq!(cut("👩‍👩‍👧 abcd", 5), "👩‍👩‍👧 a…", "a joined character counts once");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 pub mod assemble;
 pub mod bus;
 pub mod faults;
+pub mod http_events;
 pub mod origin;
 pub mod sandbox;
 pub mod stream;

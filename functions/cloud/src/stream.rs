@@ -4,6 +4,7 @@
 use crate::{
     FunctionError,
     assemble::{Account, in_a_function},
+    http_events,
 };
 use stream::{FeedOptions, ServeOptions};
 use tokio::{
@@ -21,7 +22,7 @@ const LISTEN: &str = "0.0.0.0:8080";
 /// When a variable is missing.
 pub async fn answer(account: Account) -> Result<(), lambda_runtime::Error> {
     let (router, _) = account.watching(in_a_function(), CancellationToken::new())?;
-    lambda_http::run_with_streaming_response(account.behind_origin(account.counting_faults(router))).await
+    http_events::answer_in_pieces(account.behind_origin(account.counting_faults(router))).await
 }
 
 /// As a container: serves until SIGTERM, with which ECS ends a task; then each stream ends with a word on when to come back.

@@ -7,6 +7,7 @@ use crate::{
     servers::servers,
 };
 use actor::watchdog::Watchdog;
+use api::Counters;
 use assembly::{
     Base, Config, Durability, Engine, FrontendDeps, HostEgress, HttpFrontend, ModelSetup, Observing, OwnFeeds, Readers,
     Services, TurnTraces, counters, sweeps::Sweeps,
@@ -71,11 +72,6 @@ pub fn assemble(
 ) -> Result<Hub, HubError> {
     host::keep_private(data).map_err(|source| OpenError::Folder { path: data.to_owned(), source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let durability = match config.store.durability {
-        Durability::Full => embedded::Durability::Full,
-        Durability::Normal => embedded::Durability::Normal,
-    };
-    // The runtime pauses actors that do not move on; only a message that even that cannot settle becomes a dead letter.
     let mut working = worker::Options::default();
     if let Some(seconds) = config.server.drain_seconds {
         working.drain = Duration::from_secs(seconds);
@@ -84,14 +80,7 @@ pub fn assemble(
     if let Err(error) = fs::create_dir_all(&files) {
         tracing::warn!(%error, folder = %files.display(), "the folder of the workspaces cannot be made yet");
     }
-    let options = embedded::Options {
-        durability,
-        max_attempts: 1_000,
-        places: working.concurrency,
-        has_data: host::has_workspaces(&files),
-        reserve: RESERVE,
-    };
-    let store = Arc::new(Store::open(data.join(STORE), clock.clone(), options)?);
+    let store = open_store(data, &files, config, working.concurrency, clock.clone())?;
     let blobs: Arc<dyn Blobs> = Arc::new(LocalBlobs::new(&files));
     let table: Arc<dyn Table> = Arc::new(Spilling::new(store.table(), blobs.clone()));
     let queue = store.queue();
@@ -128,21 +117,7 @@ pub fn assemble(
     let feeds = Feeds::new(table, bus.clone(), FeedOptions::default(), Arc::default(), shutdown);
     let sweeps = Sweeps::of(&engine.services, config, []);
     let watchdog = Arc::new(Watchdog::start(HELD).map_err(HubError::Io)?);
-    let counted = [
-        counters::process(clock.now()),
-        counters::held(watchdog.clone()),
-        counters::crashes(),
-        host::counters(&store),
-        counters::streams(feeds.metrics().clone()),
-        counters::worker(&worker),
-        counters::activity(engine.activity.clone()),
-        counters::models(engine.models.clone()),
-        counters::traces(engine.traces.clone()),
-        counters::webhooks(&engine.services.webhooks),
-        counters::archive(engine.services.workspaces.clone()),
-        counters::contexts(engine.services.chats.clone()),
-        sweeps.counters(),
-    ];
+    let counted = counters_of(&engine, &store, &feeds, &worker, &sweeps, watchdog.clone());
     let outside = FrontendDeps {
         streams: Arc::new(OwnFeeds {
             feeds: feeds.clone(),
@@ -187,4 +162,53 @@ pub fn assemble(
         watchdog,
         front,
     })
+}
+
+fn open_store(
+    data: &Path,
+    files: &Path,
+    config: &Config,
+    places: usize,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<Store>, OpenError> {
+    let durability = match config.store.durability {
+        Durability::Full => embedded::Durability::Full,
+        Durability::Normal => embedded::Durability::Normal,
+    };
+    let options = embedded::Options {
+        durability,
+        // The runtime pauses actors that do not move on; only a message that even that cannot settle becomes a dead letter.
+        max_attempts: 1_000,
+        places,
+        has_data: host::has_workspaces(files),
+        reserve: RESERVE,
+    };
+    Ok(Arc::new(Store::open(data.join(STORE), clock, options)?))
+}
+
+/// The counters of all parts of a hub, for `/metrics`.
+fn counters_of(
+    engine: &Engine,
+    store: &Arc<Store>,
+    feeds: &Feeds,
+    worker: &Worker,
+    sweeps: &Sweeps,
+    watchdog: Arc<Watchdog>,
+) -> [Counters; 13] {
+    let services = &engine.services;
+    [
+        counters::process(services.base.clock.now()),
+        counters::held(watchdog),
+        counters::crashes(),
+        host::counters(store),
+        counters::streams(feeds.metrics().clone()),
+        counters::worker(worker),
+        counters::activity(engine.activity.clone()),
+        counters::models(engine.models.clone()),
+        counters::traces(engine.traces.clone()),
+        counters::webhooks(&services.webhooks),
+        counters::archive(services.workspaces.clone()),
+        counters::contexts(services.chats.clone()),
+        sweeps.counters(),
+    ]
 }

@@ -32,12 +32,14 @@ pub(crate) fn sandboxes(data: &Path, files: &Path, config: &Config) -> Option<(s
     Some((local.clone(), SandboxSetup { sandboxes: Arc::new(local), commands: Some(commands), places }))
 }
 
-/// The folders that threads may work in.
+/// The folders that threads may work in. Every account may list them, and the folder of the start mostly has the data of all of them in it: so with
+/// accounts only roots that are named count.
 ///
 /// # Errors
 /// [`SetupError::Config`] for a root that is no folder.
 pub(crate) fn folders(config: &Config) -> Result<Arc<dyn Folders>, SetupError> {
-    let folders = LocalFolders::below(&config.hub.roots(std::env::current_dir().ok()));
+    let here = std::env::current_dir().ok().filter(|_| !config.auth.has_accounts());
+    let folders = LocalFolders::below(&config.hub.roots(here));
     Ok(Arc::new(folders.map_err(|error| SetupError::Config(format!("hub.allowed_roots: {error}")))?))
 }
 
@@ -153,6 +155,7 @@ pub(crate) fn counters(store: &Arc<Store>) -> Counters {
 mod tests {
     use super::*;
     use assembly::Sources;
+    use ports::Secret;
 
     #[test]
     fn a_folder_that_is_gone_or_shut_is_not_ready() -> io::Result<()> {
@@ -201,6 +204,17 @@ mod tests {
             (options.system.as_slice(), options.closed),
             ([Path::new("/opt/tools").into()].as_slice(), Some(8687))
         );
+        Ok(())
+    }
+
+    #[test]
+    fn with_accounts_the_folder_of_the_start_is_no_root() -> Result<(), SetupError> {
+        let mut config = Config::default();
+        assert_eq!(folders(&config)?.roots().len(), 1);
+        config.auth.secret = Some(Secret::new("a secret of at least thirty-two bytes"));
+        assert_eq!(folders(&config)?.roots(), Vec::<String>::new());
+        config.hub.allowed_roots = vec!["/usr".into()];
+        assert_eq!(folders(&config)?.roots(), ["/usr"]);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ impl Program {
     ///
     /// # Errors
     /// Wrong usage, and the requests for help and for the version.
-    fn parsed(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+    fn from_args(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let matches = without_empty_variables(Self::command()).try_get_matches_from(words)?;
         let mut program = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))?;
         let conflict = |why: String| Self::command().error(ErrorKind::ArgumentConflict, why);
@@ -169,7 +169,7 @@ fn without_environment(mut error: clap::Error) -> clap::Error {
 /// Parses the arguments, runs the command, and tells how it ended.
 pub async fn main() -> ExitCode {
     // clap ends the process with 0 for --help and 2 for wrong usage by itself.
-    let mut program = Program::parsed(std::env::args_os()).unwrap_or_else(|error| without_environment(error).exit());
+    let mut program = Program::from_args(std::env::args_os()).unwrap_or_else(|error| without_environment(error).exit());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let is_screen = io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb;
     let command = chosen(&mut program, is_screen).unwrap_or_else(|error| error.exit());
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
-        let mut program = Program::parsed(line.split(' '))?;
+        let mut program = Program::from_args(line.split(' '))?;
         chosen(&mut program, false)?.ok_or_else(|| Program::command().error(ErrorKind::MissingSubcommand, "none"))
     }
 
@@ -302,11 +302,11 @@ mod tests {
     #[test]
     fn without_a_command_a_terminal_gets_the_screen_and_a_pipe_the_usage() -> Result<(), clap::Error> {
         for line in ["buildscale", "buildscale -w demo", "buildscale --url http://127.0.0.1:1"] {
-            let parsed = || Program::parsed(line.split(' '));
+            let parsed = || Program::from_args(line.split(' '));
             assert!(chosen(&mut parsed()?, true)?.is_none(), "{line}");
             assert_eq!(chosen(&mut parsed()?, false).err().map(|error| error.exit_code()), Some(2), "{line}");
         }
-        let mut json = Program::parsed(["buildscale", "--json"])?;
+        let mut json = Program::from_args(["buildscale", "--json"])?;
         let refused = chosen(&mut json, true).err().map(|error| error.kind());
         assert_eq!(refused, Some(ErrorKind::MissingSubcommand), "a screen is no JSON");
         Ok(())

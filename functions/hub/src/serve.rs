@@ -43,9 +43,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TOKEN", hide_env_values = true)]
     pub auth_token: Option<String>,
     /// Allow an address that other machines can reach; needs a token
-    #[arg(long)]
-    pub allow_public: bool,
-    /// A folder below which threads may work; may be given more than once [default: the folder it is started in]
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = str::parse::<bool>)]
+    pub allow_public: Option<bool>,
+    /// A folder below which threads may work; may be given more than once [default: the folder it is started in; with accounts none]
     #[arg(long = "allowed-root", value_name = "DIR")]
     pub allowed_roots: Vec<PathBuf>,
     /// How long the process of a coding agent stays without a turn, in seconds [default: 900]
@@ -68,7 +68,7 @@ impl ServeArgs {
         if let Some(token) = &self.auth_token {
             config.server.auth_token = Some(models::Secret::new(token.clone()));
         }
-        config.server.allow_public |= self.allow_public;
+        config.server.allow_public = self.allow_public.unwrap_or(config.server.allow_public);
         config.hub.allowed_roots.extend(self.allowed_roots.iter().cloned());
         config.hub.agent_idle_seconds = self.agent_idle_ttl.unwrap_or(config.hub.agent_idle_seconds);
         config.hub.max_active = self.max_active.or(config.hub.max_active);
@@ -94,46 +94,21 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// [`HubError::Io`] when the server fails or the worker ends by itself.
 pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     let environment = assembly::process::environment();
-    let sources = Sources::find(args.config.as_deref(), &args.data_dir, &environment)?;
-    let mut config = sources.read()?;
-    let known = config.secrets.clone();
-    let format = Format::chosen(std::io::stderr().is_terminal());
-    assembly::log::begin(std::io::stderr, LevelFilter::INFO, format, known.clone());
-    for told in assembly::unknown_variables(&environment) {
-        tracing::warn!("{told}");
-    }
-    if let Some(token) = &args.auth_token {
-        known.learn([&ports::Secret::new(token.clone())]);
-    }
-    args.set(&mut config);
-    let address = args.address(&config);
-
-    for note in preflight::checked(&sources, &config, &environment)? {
-        tracing::warn!("{note}");
-    }
+    let mut config = configure(&args, &environment)?;
     backup::refuse(&args.data_dir)?;
     let descriptors = connections::raise_descriptors();
-    let listener = listen(&address, &config, &args.data_dir).await?;
+    let listener = listen(&args.address(&config), &config, &args.data_dir).await?;
     let address = listener.local_addr()?;
     config.server.listen = Some(address.to_string());
     let shutdown = CancellationToken::new();
     let hub = assemble::assemble(&args.data_dir, &config, &environment, shutdown.clone())?;
     crashes::begin(&args.data_dir);
-    let repaired = hub.workspaces.repair_all().await.map_err(HubError::Repair)?;
-    tracing::info!(
-        checked = repaired.checked,
-        fixed = repaired.fixed,
-        rebuilt = repaired.rebuilt,
-        "workspaces are in line with the index"
-    );
-    transcripts::note(&args.data_dir, &repaired)
-        .map_err(|source| OpenError::Folder { path: args.data_dir.clone(), source })?;
+    repair(&hub, &args.data_dir).await?;
     if hub.models.no_model_configured() {
         tracing::warn!("no model is configured: an offline demo script answers");
     }
     announce(&args, address, &config, &hub)?;
 
-    let context = hub.front.context();
     let (router, origins) = (hub.front.router(), config.auth.console_origins()?);
     let mut server = pin!(stream::serve(
         listener,
@@ -148,32 +123,11 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         let shutdown = shutdown.clone();
         async move { worker.run(shutdown).await }
     });
-    let checkpointing = engine.spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone()));
-    let mending = engine.spawn(transcripts::mend(
-        args.data_dir.clone(),
-        context.clone(),
-        hub.transcript.clone(),
-        shutdown.clone(),
-    ));
-    let sweeping = engine.spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone()));
-    let learning = tokio::spawn(learn_secrets(args.data_dir.clone(), known, shutdown.clone()));
-    let counting = engine.spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone()));
-    let telling = Notifier::of(&environment).map(|notifier| {
+    let background = start_background(&engine, &hub, &args.data_dir, &config.secrets, &shutdown);
+    let notifying = Notifier::of(&environment).map(|notifier| {
         tokio::spawn(notifier.follow(address, engine.handle(), hub.watchdog.clone(), shutdown.clone()))
     });
-    let signals = tokio::spawn({
-        let shutdown = shutdown.clone();
-        async move {
-            ended_by_signal().await;
-            tracing::info!("ending: running turns may finish");
-            crash::installed().into_iter().for_each(|crashes| crashes.close());
-            shutdown.cancel();
-            ended_by_signal().await;
-            // Nothing is lost by it: all progress is in the log. Commands end with the process.
-            tracing::warn!("ending at once");
-            std::process::exit(130);
-        }
-    });
+    let signals = tokio::spawn(shut_down_on_signals(shutdown.clone()));
     let (served, worked) = tokio::select! {
         served = &mut server => {
             shutdown.cancel();
@@ -192,6 +146,77 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
     if let Err(error) = worked {
         tracing::error!(%error, "the worker ended badly");
     }
+    close(&hub, background).await;
+    // Until here it gives signs of life: its end may take longer than the service manager waits for one.
+    notifying.inspect(JoinHandle::abort);
+    tracing::info!("ended");
+    served.map_err(HubError::Io)
+}
+
+/// Reads the configuration with the options of the command line, begins the log, and checks both before anything is opened.
+fn configure(args: &ServeArgs, environment: &[(String, String)]) -> Result<Config, HubError> {
+    let sources = Sources::find(args.config.as_deref(), &args.data_dir, environment)?;
+    let mut config = sources.read()?;
+    let format = Format::chosen(std::io::stderr().is_terminal());
+    assembly::log::begin(std::io::stderr, LevelFilter::INFO, format, config.secrets.clone());
+    for unknown in assembly::unknown_variables(environment) {
+        tracing::warn!("{unknown}");
+    }
+    if let Some(token) = &args.auth_token {
+        config.secrets.learn([&ports::Secret::new(token.clone())]);
+    }
+    args.set(&mut config);
+    for note in preflight::checked(&sources, &config, environment)? {
+        tracing::warn!("{note}");
+    }
+    Ok(config)
+}
+
+/// Brings `latest/` of all workspaces in line with the index.
+async fn repair(hub: &Hub, data: &Path) -> Result<(), HubError> {
+    let repaired = hub.workspaces.repair_all().await.map_err(HubError::Repair)?;
+    tracing::info!(
+        checked = repaired.checked,
+        fixed = repaired.fixed,
+        rebuilt = repaired.rebuilt,
+        "workspaces are in line with the index"
+    );
+    transcripts::note(data, &repaired).map_err(|source| OpenError::Folder { path: data.to_owned(), source })?;
+    Ok(())
+}
+
+/// Starts the work beside requests and actors. Each part ends at the shutdown.
+fn start_background(
+    engine: &Engine,
+    hub: &Hub,
+    data: &Path,
+    known: &KnownSecrets,
+    shutdown: &CancellationToken,
+) -> [JoinHandle<()>; 5] {
+    let (context, data) = (hub.front.context(), data.to_owned());
+    [
+        engine.spawn(checkpoint_mirrors(hub.workspaces.clone(), shutdown.clone())),
+        engine.spawn(transcripts::mend(data.clone(), context.clone(), hub.transcript.clone(), shutdown.clone())),
+        engine.spawn(sweeping::sweep(hub.sweeps.clone(), shutdown.clone())),
+        tokio::spawn(learn_secrets(data, known.clone(), shutdown.clone())),
+        engine.spawn(count_tasks(hub.observing.metrics.clone(), context.clone(), shutdown.clone())),
+    ]
+}
+
+/// The first signal lets running turns finish, and a second one ends the process at once.
+async fn shut_down_on_signals(shutdown: CancellationToken) {
+    ended_by_signal().await;
+    tracing::info!("ending: running turns may finish");
+    crash::installed().into_iter().for_each(|crashes| crashes.close());
+    shutdown.cancel();
+    ended_by_signal().await;
+    // Nothing is lost by it: all progress is in the log. Commands end with the process.
+    tracing::warn!("ending at once");
+    std::process::exit(130);
+}
+
+/// Ends all parts of a hub that neither serves nor works any more, the store last.
+async fn close(hub: &Hub, background: [JoinHandle<()>; 5]) {
     // Turns and tasks that waited for them have ended, or go on at the next start without them.
     if let Some(sandboxes) = &hub.sandboxes {
         sandboxes.end().await;
@@ -202,7 +227,7 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         }
     };
     tokio::join!(hub.observing.observers.close(LAST_WORDS), traced);
-    for task in [checkpointing, mending, sweeping, learning, counting] {
+    for task in background {
         if let Err(error) = task.await {
             tracing::error!(%error, "a part of the hub ended badly");
         }
@@ -211,10 +236,6 @@ pub async fn run(args: ServeArgs) -> Result<(), HubError> {
         tracing::warn!(%error, "the next start compares more files than it had to");
     }
     hub.store.close().await;
-    // Until here it gives signs of life: its end may take longer than the service manager waits for one.
-    telling.inspect(JoinHandle::abort);
-    tracing::info!("ended");
-    served.map_err(HubError::Io)
 }
 
 /// The threads of the workers, apart from those of requests: a decision or an effect that computes holds up no request.
@@ -428,6 +449,11 @@ mod tests {
         assert_eq!((config.hub.agent_idle_seconds, config.hub.max_active), (7, Some(2)));
         assert_eq!((config.ai.permission_timeout_seconds, config.server.drain_seconds), (5, Some(3)));
         assert!(config.server.allow_public && config.server.auth_token.is_some());
+        for (said, is_allowed) in [("--allow-public=false", false), ("", false), ("--allow-public=true", true)] {
+            set(said, &mut config).unwrap();
+            assert_eq!(config.server.allow_public, is_allowed, "{said}");
+        }
+        assert!(set("--allow-public=maybe", &mut config).is_err());
         assert!(set("--permission-timeout 0", &mut config).is_err(), "a request for permission takes a moment");
         for none in ["--max-active 0", "--agent-idle-ttl 0"] {
             assert!(set(none, &mut config).is_err(), "{none}: in the configuration it is refused, too");

@@ -25,7 +25,7 @@ impl From<ports::Error> for ErrorResponse {
         if error.kind() != ports::ErrorKind::Reject {
             tracing::error!(error = %error.with_causes(), "a request failed");
         }
-        Self(wire::told(&error))
+        Self(wire::as_domain_error(&error))
     }
 }
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use domain::{CallId, Code, Error};
 use futures::{Stream, StreamExt, stream};
 use http::{StatusCode, header};
-use ports::{Exec, ExecEvent, Execution, Place, Reserve, Result};
+use ports::{Exec, ExecEvent, Execution, Reservation, Reserve, Result};
 use sandbox::wire::{self, BEAT, Failed, LONGEST_WAIT, Line};
 use std::convert::Infallible;
 use tokio::time::timeout;
@@ -32,7 +32,10 @@ pub(crate) async fn exec(State(machine): State<Machine>, Body(command): Body<Exe
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
 
-pub(crate) async fn reserve(State(machine): State<Machine>, Body(mut asked): Body<Reserve>) -> Answer<Json<Place>> {
+pub(crate) async fn reserve(
+    State(machine): State<Machine>,
+    Body(mut asked): Body<Reserve>,
+) -> Answer<Json<Reservation>> {
     asked.wait = asked.wait.min(LONGEST_WAIT);
     Ok(Json(machine.commands().reserve(machine.options().workspace, &asked).await))
 }
@@ -46,7 +49,7 @@ fn lines(
         let line = match timeout(BEAT, events.next()).await {
             Ok(None) => return None,
             Ok(Some(Ok(event))) => text(&Line::Event(event)),
-            Ok(Some(Err(error))) => text(&Line::Failed(Failed { error: wire::told(&error) })),
+            Ok(Some(Err(error))) => text(&Line::Failed(Failed { error: wire::as_domain_error(&error) })),
             Err(_) => String::new(),
         };
         Some((Ok(Bytes::from(line + "\n")), (events, used)))

@@ -57,16 +57,16 @@ impl Options {
     pub fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let given = |name| look_up(name).filter(|text| !text.is_empty());
         let needed = |name| given(name).ok_or_else(|| OptionsError::Variable { name, what: "is not set".into() });
-        fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+        fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
             name: &'static str,
             text: &str,
         ) -> Result<T, OptionsError> {
             text.parse().map_err(|error| OptionsError::Variable { name, what: format!("makes no sense: {error}") })
         }
-        let idle: u64 = parsed(IDLE_SECONDS, &given(IDLE_SECONDS).unwrap_or_else(|| "900".into()))?;
+        let idle: u64 = parse(IDLE_SECONDS, &given(IDLE_SECONDS).unwrap_or_else(|| "900".into()))?;
         Ok(Self {
-            workspace: parsed(WORKSPACE, &needed(WORKSPACE)?)?,
-            token: parsed(TOKEN_SHA256, &needed(TOKEN_SHA256)?)?,
+            workspace: parse(WORKSPACE, &needed(WORKSPACE)?)?,
+            token: parse(TOKEN_SHA256, &needed(TOKEN_SHA256)?)?,
             idle: Duration::from_secs(idle),
             folder: given(FOLDER).unwrap_or_else(|| "/workspace".into()).into(),
             scratch: given(SCRATCH).unwrap_or_else(|| "/tmp".into()).into(),

@@ -8,13 +8,14 @@ import cli
 import configuration
 import errors
 import events
+import expressions
 import links
 import manifests
 import metrics
 import routes
 from rust import ROOT, Fault
 
-MODULES = (events, routes, manifests, configuration, cli, errors, metrics)
+MODULES = (events, routes, manifests, expressions, configuration, cli, errors, metrics)
 # Words that a document never has: folders of one machine, and how a text came to be.
 UNWANTED = [r"(?<![\w.~*}\])$-])/(?:root|home|Users|work)/", r"\b(?:seed|api|engine|architecture) \d{3}\b"]
 

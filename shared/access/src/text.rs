@@ -47,7 +47,7 @@ pub(crate) fn policies(source: Source<'_>, is_builtin: bool) -> Result<Vec<(Stri
         return Err(at(offset, format!("brackets nest deeper than {DEEPEST}")));
     }
     let set = PolicySet::from_str(source.text).map_err(|errors| match errors.iter().next() {
-        Some(first) => at(offset_of(first), told(first)),
+        Some(first) => at(offset_of(first), explain(first)),
         None => at(0, errors.to_string()),
     })?;
     if set.templates().next().is_some() {
@@ -56,7 +56,7 @@ pub(crate) fn policies(source: Source<'_>, is_builtin: bool) -> Result<Vec<(Stri
     if !is_builtin {
         let checked = Validator::new(SCHEMA.clone()).validate(&set, ValidationMode::Strict);
         if let Some(first) = checked.validation_errors().next() {
-            return Err(at(offset_of(first), told(first)));
+            return Err(at(offset_of(first), explain(first)));
         }
     }
     // Cedar names them `policy0`, `policy1` and so on, as they come.
@@ -77,7 +77,7 @@ pub(crate) fn policies(source: Source<'_>, is_builtin: bool) -> Result<Vec<(Stri
     if found.len() == set.num_of_policies() { Ok(found) } else { Err(at(0, "its policies could not be named".into())) }
 }
 
-fn told(fault: &dyn Diagnostic) -> String {
+fn explain(fault: &dyn Diagnostic) -> String {
     let detail = fault.labels().and_then(|mut labels| labels.next()?.label().map(str::to_owned));
     let help = fault.help().map(|help| help.to_string());
     [Some(fault.to_string()), detail, help].into_iter().flatten().collect::<Vec<_>>().join("; ")

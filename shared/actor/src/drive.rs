@@ -374,7 +374,7 @@ impl<'a, M: Machine> Drive<'a, M> {
         }
         if waits_otherwise {
             let before = std::mem::replace(&mut self.loaded.waiting, waits);
-            self.publish(waiting::told(before.as_ref(), self.loaded.waiting.as_ref())).await;
+            self.publish(waiting::announcement(before.as_ref(), self.loaded.waiting.as_ref())).await;
         }
         if !entry.outbox.is_empty() {
             while_unavailable(|| self.ports.queue.send(entry.outbox.clone())).await?;

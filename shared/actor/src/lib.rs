@@ -47,4 +47,4 @@ pub use mailbox::{Content, Envelope, Mailbox, Unreadable, unreachable};
 pub use resend_outbox::resend_outbox;
 pub use runtime::{Options, Runtime, Settlement};
 pub use stop_target::StopTarget;
-pub use view::{view_at, view_of};
+pub use view::{page_of_views, view_at, view_in_list};

@@ -96,7 +96,7 @@ pub(crate) fn written(before: Option<&Waiting>, after: Option<&Waiting>) -> Opti
 }
 
 /// The announcement of the second state.
-pub(crate) fn told(before: Option<&Waiting>, after: Option<&Waiting>) -> Option<Announcement> {
+pub(crate) fn announcement(before: Option<&Waiting>, after: Option<&Waiting>) -> Option<Announcement> {
     let waiting = after.or(before)?;
     Announcement::of_workspace(waiting.workspace_id, waiting.event(after.is_none())?)
 }

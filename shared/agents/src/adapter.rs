@@ -215,7 +215,7 @@ impl ChildAgents {
     }
 
     /// The offers of an agent, if it told them not longer ago than this.
-    fn told(&self, (agent, cwd): (&str, &str), ago: Duration) -> Option<AgentOffers> {
+    fn offers_within(&self, (agent, cwd): (&str, &str), ago: Duration) -> Option<AgentOffers> {
         let offered = self.offered.lock();
         let (at, told) = offered.get(&(agent.to_owned(), cwd.to_owned()))?;
         (at.elapsed() < ago).then(|| told.clone())
@@ -320,7 +320,7 @@ impl Agents for ChildAgents {
 
     fn roots(&self) -> Vec<String> {
         let workspace = self.copied(WORKSPACE_FOLDER).map(|_| WORKSPACE_FOLDER.to_owned());
-        workspace.into_iter().chain(self.host.roots.shown()).collect()
+        workspace.into_iter().chain(self.host.roots.to_strings()).collect()
     }
 
     async fn prompt(&self, prompt: AgentPrompt) -> Result<()> {
@@ -424,12 +424,12 @@ impl Agents for ChildAgents {
 
     async fn offers(&self, agent: &str, cwd: &str) -> Result<AgentOffers> {
         let cwd = self.allowed(cwd).await?;
-        if let Some(known) = self.told((agent, &cwd), OFFERED_FOR) {
+        if let Some(known) = self.offers_within((agent, &cwd), OFFERED_FOR) {
             return Ok(known);
         }
         let _place = self.place_for_a_question().await?;
         // Another question may have asked the same meanwhile.
-        if let Some(known) = self.told((agent, &cwd), OFFERED_FOR) {
+        if let Some(known) = self.offers_within((agent, &cwd), OFFERED_FOR) {
             return Ok(known);
         }
         let (greeted, folder) = self.greet(agent, &cwd, NO_CHAT).await?;
@@ -443,7 +443,7 @@ impl Agents for ChildAgents {
         if self.copied(cwd).is_some() {
             return None;
         }
-        self.told((agent, cwd), TOLD_FOR)
+        self.offers_within((agent, cwd), TOLD_FOR)
     }
 
     async fn sessions(&self, agent: &str, cwd: &str, cursor: Option<&str>) -> Result<Option<AgentSessions>> {

@@ -151,13 +151,13 @@ impl Watch {
             tracing::debug!(agent = self.name, "the error output of an agent stays open");
         }
         reader.abort();
-        let text = self.told(&reason);
+        let text = self.explain(&reason);
         tracing::info!(agent = self.name, reason, "an agent has ended");
         shared.is_gone(text);
     }
 
     /// The reason for people, with the end of the error output, without secrets.
-    fn told(&self, reason: &str) -> String {
+    fn explain(&self, reason: &str) -> String {
         let bytes: Vec<u8> = self.tail.lock().0.iter().copied().collect();
         let redactor = self.known.redactor();
         let last = last_words(&String::from_utf8_lossy(&bytes), &redactor);
@@ -202,7 +202,7 @@ mod tests {
             let said = format!("{} no hunter2-secret-0123456789\n{}", "y".repeat(BYTES), "x".repeat(behind));
             keep(said.as_bytes(), tail.clone()).await;
             let watch = Watch { name: "Test".into(), known: known.clone(), tail, group: group.clone() };
-            let told = watch.told("it ended");
+            let told = watch.explain("it ended");
             assert!(told.ends_with("xxx") && !told.contains("456789"), "{behind}: {told}");
             assert!(told.len() < BYTES + 100, "{}", told.len());
         }
@@ -214,7 +214,7 @@ mod tests {
             let said = format!("no {long}\n").repeat(100) + &"x".repeat(behind);
             keep(said.as_bytes(), tail.clone()).await;
             let watch = Watch { name: "Test".into(), known: known.clone(), tail, group: group.clone() };
-            let told = watch.told("it ended");
+            let told = watch.explain("it ended");
             assert!(told.contains("no [redacted]\n") && !told.contains("a-key"), "{behind}: {told}");
         }
     }

@@ -23,7 +23,7 @@ impl Roots {
     }
 
     /// As text.
-    pub(crate) fn shown(&self) -> Vec<String> {
+    pub(crate) fn to_strings(&self) -> Vec<String> {
         self.0.iter().map(|root| root.display().to_string()).collect()
     }
 

@@ -72,7 +72,7 @@ impl Terminals {
     pub fn answer(&self, method: &str, params: &Value) -> Option<io::Result<Value>> {
         Some(match method {
             "terminal/create" => self.create(params),
-            "terminal/output" => self.of(params).map(|terminal| terminal.shown()),
+            "terminal/output" => self.of(params).map(|terminal| terminal.output_json()),
             "terminal/kill" => self.of(params).map(|terminal| {
                 terminal.group.kill();
                 json!({})
@@ -160,7 +160,7 @@ impl Terminals {
 }
 
 impl Terminal {
-    fn shown(&self) -> Value {
+    fn output_json(&self) -> Value {
         let output = self.output.lock();
         let bytes: Vec<u8> = output.bytes.iter().copied().collect();
         // A cut may be inside of a character.

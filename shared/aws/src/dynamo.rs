@@ -42,9 +42,10 @@ impl DynamoTable {
     /// One page of `range`, from the table or from the index.
     ///
     /// DynamoDB counts expired items against the limit, and hides them after that, so a page may come out empty with more behind it: then
-    /// the next one is asked for, so that a reader with pages of one gets one.
+    /// the next one is asked for, so that a reader with pages of one gets one. Each such page is longer, since thousands of expired items may
+    /// follow each other.
     async fn page(&self, query: &Query, range: &Range) -> Result<Page> {
-        let mut start = cursor::read(range.of, query, &range.position)?;
+        let (mut start, mut limit) = (cursor::read(range.of, query, &range.position)?, query.limit);
         if query.to.as_deref().is_some_and(|to| to <= query.from.as_deref().unwrap_or_default()) {
             return Ok(Page::default());
         }
@@ -59,22 +60,27 @@ impl DynamoTable {
                 .set_expression_attribute_values(Some(range.values(query, self.clock.as_ref())))
                 .filter_expression(item::ALIVE)
                 .scan_index_forward(!query.descending)
-                .limit(i32::try_from(query.limit).unwrap_or(i32::MAX))
+                .limit(i32::try_from(limit).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start)
                 .send()
                 .await
                 .map_err(|error| unavailable(WHAT, &error))?;
+            let (mut items, mut last) = (answer.items.unwrap_or_default(), answer.last_evaluated_key);
+            if items.len() > query.limit {
+                items.truncate(query.limit);
+                last = items.last().map(|item| range.place(item));
+            }
             let mut page = Page::default();
-            for attributes in answer.items.unwrap_or_default() {
+            for attributes in items {
                 let item = item::read(attributes)?;
                 // The table's own ranges can only include their end.
                 if range.index.is_some() || query.to.as_ref().is_none_or(|to| item.key.sk < *to) {
                     page.items.push(item);
                 }
             }
-            if let Some(last) = answer.last_evaluated_key.filter(|last| !last.is_empty()) {
+            if let Some(last) = last.filter(|last| !last.is_empty()) {
                 if page.items.is_empty() {
-                    start = Some(last);
+                    (start, limit) = (Some(last), limit.saturating_mul(4));
                     continue;
                 }
                 page.next = Some(cursor::write(range.of, query, &range.position, &last)?);
@@ -122,6 +128,12 @@ struct Range {
 }
 
 impl Range {
+    /// The attributes of an item by which a page that ends with it can be continued.
+    fn place(&self, item: &Attributes) -> Attributes {
+        let attribute = |name: &&'static str| Some(((*name).to_owned(), item.get(*name)?.clone()));
+        self.position.iter().filter_map(attribute).collect()
+    }
+
     fn condition(&self, query: &Query) -> String {
         let Self { pk, sk, .. } = self;
         let bounds = match (lower(query), &query.to) {

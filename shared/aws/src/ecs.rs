@@ -54,7 +54,6 @@ pub struct EcsSandboxes {
     table: Arc<dyn Table>,
     clock: Arc<dyn Clock>,
     connect: Connect,
-    deadline: Duration,
     failures: Arc<AtomicU64>,
     known: Mutex<HashMap<WorkspaceId, KnownSandbox>>,
 }
@@ -77,13 +76,7 @@ impl EcsSandboxes {
         connect: Connect,
     ) -> Self {
         let tasks = Tasks::new(client, deployed);
-        Self { tasks, table, clock, connect, deadline: DEADLINE, failures: Arc::default(), known: Mutex::default() }
-    }
-
-    /// The same, with another time after which one that is not ready has failed.
-    #[must_use]
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+        Self { tasks, table, clock, connect, failures: Arc::default(), known: Mutex::default() }
     }
 
     /// The same, with this counter of sandboxes that failed. Several of them may share it.

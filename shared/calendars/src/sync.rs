@@ -344,7 +344,8 @@ pub(crate) fn part_of(call: CallId, name: &str) -> CallId {
 
 /// A writer of a part of a call.
 pub(crate) fn writer(call: &Call<'_>, name: &str) -> Writer {
-    Writer { may_run: call.may_run, ..Writer::in_call(call.by.clone(), part_of(call.call_id, name)) }
+    let key = Some(part_of(call.call_id, name));
+    Writer { may_run: call.may_run, key, ..Writer::in_call(call.by.clone(), call.call_id) }
 }
 
 #[async_trait]
@@ -391,7 +392,7 @@ impl CalendarSync for Calendars {
                 Err(error) => return Err(error),
             }
         }
-        Ok(told(&old, &state, done?))
+        Ok(summarize(&old, &state, done?))
     }
 }
 
@@ -404,7 +405,7 @@ fn differs(old: &SyncState, new: &SyncState) -> bool {
     timeless(old) != timeless(new)
 }
 
-fn told(old: &SyncState, state: &SyncState, count: Count) -> Synced {
+fn summarize(old: &SyncState, state: &SyncState, count: Count) -> Synced {
     let Count { here, there } = count;
     let new: Vec<_> = {
         let known: BTreeSet<String> = old.conflicts.iter().map(|one| format!("{one:?}")).collect();

@@ -51,6 +51,18 @@ struct Runs {
     folder: Option<String>,
 }
 
+/// The places at which a command keeps files.
+#[derive(Default, Deserialize)]
+struct Keeps {
+    #[serde(default)]
+    keep: Vec<KeptAt>,
+}
+
+#[derive(Deserialize)]
+struct KeptAt {
+    to: FilePath,
+}
+
 /// A command whose words are known.
 pub(crate) struct PlainCommand {
     words: Vec<String>,
@@ -212,13 +224,14 @@ fn own(request: &GateRequest<'_>) -> Option<PermissionRule> {
     }
 }
 
-/// The rules that are for this call, for each command in it, and for each place at which files of a command are kept: standing rules that deny
-/// are looked for by them.
-pub(crate) fn all(request: &GateRequest<'_>) -> Vec<PermissionRule> {
+/// The rules that are for this call, for each command in it, and for each of these files that a command may keep: standing rules that deny are looked
+/// for by them.
+pub(crate) fn all(request: &GateRequest<'_>, files: &[FilePath]) -> Vec<PermissionRule> {
     match request.effects.kind {
         ToolKind::Exec => {
-            let files = request.effects.changed().map(|path| PermissionRule::File { path: path.clone() });
-            of_command(request.args).into_iter().chain(files).collect()
+            // An older log has the ids of the rules without their files.
+            let kept = request.effects.changed().map(|path| PermissionRule::File { path: path.clone() });
+            of_command(request.args, files).into_iter().chain(kept).collect()
         }
         ToolKind::Write | ToolKind::Served | ToolKind::Read | ToolKind::Ask | ToolKind::Arrange => {
             own(request).into_iter().collect()
@@ -226,9 +239,12 @@ pub(crate) fn all(request: &GateRequest<'_>) -> Vec<PermissionRule> {
     }
 }
 
-/// The rules that are for a call of `exec`, and for each command in it.
-pub(crate) fn of_command(args: &str) -> Vec<PermissionRule> {
-    rules_of(PlainCommand::all(args, None))
+/// The rules that are for a call of `exec`, for each command in it, and for each of these files that it may keep: a place may be that of a folder.
+pub(crate) fn of_command(args: &str, files: &[FilePath]) -> Vec<PermissionRule> {
+    let Keeps { keep } = serde_json::from_str(args).unwrap_or_default();
+    let kept = files.iter().filter(|file| keep.iter().any(|place| file.is_within(&place.to)));
+    let files = kept.map(|path| PermissionRule::File { path: path.clone() });
+    rules_of(PlainCommand::all(args, None)).into_iter().chain(files).collect()
 }
 
 /// The rules by which these commands may be denied, each once.

@@ -7,6 +7,10 @@ use ports::ModelError;
 /// The most words of a provider about its failure, in bytes: the report of an agent has them, too, and has to fit into a message of the queue.
 const MAX_WORDS: usize = 4 * 1024;
 
+/// The detail that names the limit which a request was over, and the limit of the model's context.
+const LIMIT: &str = "limit";
+const CONTEXT: &str = "context";
+
 /// Why an answer was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IncompleteAnswer {
@@ -59,6 +63,11 @@ pub(crate) fn for_people(error: &IncompleteAnswer) -> Error {
     }
 }
 
+/// Whether a provider refused a request as longer than the context of its model.
+pub(crate) fn is_too_long(error: &Error) -> bool {
+    error.details.get(LIMIT).is_some_and(|limit| limit == CONTEXT)
+}
+
 /// The error for people when a provider failed. The provider's own words are in it, redacted by the adapter.
 /// The code says whether the same request may be served later: `RATE_LIMITED` and `UPSTREAM_UNAVAILABLE` may,
 /// `UPSTREAM_REFUSED` and `UNPROCESSABLE` may not.
@@ -74,12 +83,16 @@ pub(crate) fn provider_failed(error: &ModelError) -> Error {
         ModelError::Rejected(_) => {
             (Code::Unprocessable, "check the chat's model, its limits and the provider's address")
         }
+        ModelError::TooLong(_) => {
+            (Code::Unprocessable, "have ai.context_tokens fit the model, or choose one with a longer context")
+        }
     };
     let told = Error::new(code, text::beginning(&error.to_string(), MAX_WORDS)).hint(hint);
     match error {
         ModelError::RateLimited { retry_after: Some(after) } => {
             told.detail("retry_after_ms", u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
         }
+        ModelError::TooLong(_) => told.detail(LIMIT, CONTEXT),
         _ => told,
     }
 }

@@ -131,7 +131,8 @@ impl Step<'_> {
         let config = self.config();
         let author = config.map_or(Principal::System, |config| agent_of(config));
         let folder = config.and_then(|config| ThreadAgent::folder(&config.thread.as_ref()?.cwd));
-        AgentWork { turn, leg, by: self.person(), author, may_run: self.may_run(), folder, deadline, does }
+        let (by, may_run, has_home) = (self.person(), self.may_run(), self.has_home());
+        AgentWork { turn, leg, by, author, may_run, has_home, folder, deadline, does }
     }
 
     /// The worker that followed the agent is gone. The agent itself may be there: it is not asked twice for the same work.
@@ -270,13 +271,13 @@ pub(crate) fn reported(step: &mut Step<'_>, report: Report) -> Option<Report> {
         Report::Reasoned { message_id: leg, text } if leg == current => {
             step.push(ChatEvent::Thought { text, message_id })
         }
-        Report::Agent { leg, report } if leg == current => told(step, report),
+        Report::Agent { leg, report } if leg == current => take_report(step, report),
         _ => {}
     }
     None
 }
 
-fn told(step: &mut Step<'_>, report: AgentReport) {
+fn take_report(step: &mut Step<'_>, report: AgentReport) {
     match report {
         AgentReport::Bound(session_id) => {
             let known = step.config().and_then(|config| config.thread.as_ref()?.options.session_id.clone());
@@ -284,7 +285,10 @@ fn told(step: &mut Step<'_>, report: AgentReport) {
                 step.push(ChatEvent::AgentBound { session_id });
             }
         }
-        AgentReport::Denies(rule_ids) => step.push(ChatEvent::DenialsRead { rule_ids }),
+        AgentReport::Denies(rule_ids) => {
+            // Its agent keeps no files of commands.
+            step.push(ChatEvent::DenialsRead { rule_ids, files: Vec::new() });
+        }
         AgentReport::Changed(files) => files.into_iter().for_each(|file| step.push(file)),
         AgentReport::Updated(updates) => updates.into_iter().for_each(|update| updated(step, update)),
         AgentReport::Asked(request) => {

@@ -46,6 +46,7 @@ impl Chats {
     ) -> Result<Accepted, Error> {
         check_content("goal", &new.goal)?;
         check_limits(new.limits)?;
+        check_limits(new.turn_limits)?;
         check_model_settings(new.model_settings)?;
         if new.thread.is_some() && !new.model_settings.is_empty() {
             return Err(no_model_settings());
@@ -106,6 +107,7 @@ impl Chats {
             scenario,
             member: None,
             functions: new.functions,
+            labels: new.labels,
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;
         let index = view_index(&config, now);
@@ -116,6 +118,7 @@ impl Chats {
             files: attached,
             context,
             create,
+            limits: new.turn_limits,
             may_approve: new.may_approve || approval.is_some(),
             approval,
             may_not_run: new.may_not_run,
@@ -265,8 +268,11 @@ impl Chats {
         }
         context.push_str(&answer_format::words(post.answer_format.as_ref()));
         let turn_id = TurnId(command.0);
-        let waits = |_| QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached, by.person());
-        let note = queued_behind.map(waits);
+        // A session says from now on that it runs: its protocol has no other sign of a turn that is to begin. A note keeps a turn from being taken back, so
+        // the message that takes it back has none.
+        let is_noted = queued_behind.is_some() || view.session.is_some() && rolls_back.is_none();
+        let waits = || QueuedMessage::new(turn_id, self.clock.now(), &post.content, &attached, by.person());
+        let note = is_noted.then(waits);
         let start = ChatCommand::StartTurn(TurnRequest {
             content: post.content,
             files: attached,
@@ -276,7 +282,7 @@ impl Chats {
             rolls_back,
             may_approve: post.may_approve,
             may_not_run: post.may_not_run,
-            noted: queued_behind.is_some(),
+            noted: is_noted,
             trace: post.trace,
             wishes: wishes(post.model_settings, post.answer_format),
             ..TurnRequest::default()
@@ -369,12 +375,12 @@ impl Chats {
         self.mailbox.send(message).await.map_err(internal)
     }
 
-    /// Changes the title, the model, its settings or the mode. A turn that runs goes on as it began until it waits or ends; from then on the change counts.
+    /// Changes the title, the model, its settings, the mode or labels. A turn that runs goes on as it began until it waits or ends; from then on the change counts.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such chat; `CONFLICT` when it belongs to a task; `FORBIDDEN` for a mode that lets the agent do more
     /// than the present one, unless the caller `may_approve`; `INVALID_ARGUMENT` for `build`, which begins with [`Chats::approve`], and about
-    /// `model_settings`.
+    /// `model_settings` and `labels`.
     pub async fn configure(
         &self,
         workspace: WorkspaceId,
@@ -409,13 +415,14 @@ impl Chats {
 
 impl Setup {
     fn into_command(self) -> ChatCommand {
-        let Self { title, model, model_settings, mode, may_approve, session, options } = self;
-        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options }
+        let Self { title, model, model_settings, mode, may_approve, session, options, labels } = self;
+        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options, labels }
     }
 
     /// Checks that the chat of this view takes it.
     pub(crate) fn check(&self, view: &ChatView) -> Result<(), Error> {
         agent::check_not_of_task(view)?;
+        view.labels.changed("labels", self.labels.clone())?;
         self.mode.and_then(|mode| check_mode(view.mode, mode, self.may_approve)).map_or(Ok(()), Err)
     }
 }

@@ -28,6 +28,8 @@ const FAR_OVER_PERCENT: u64 = 150;
 const WORTH_PERCENT: u64 = 10;
 /// The longest summary, in characters, unless a person asks for another length.
 pub(crate) const SUMMARY: u32 = 4_000;
+/// The fewest tokens that have to give way in a compaction by itself: twice the longest summary.
+const LEAST_WORTH: u64 = 2_000;
 /// The longest part of a result of a call that the model reads for a summary, in bytes: results stay in the context.
 const RESULT_SHOWN: usize = 400;
 
@@ -77,18 +79,21 @@ impl ChatState {
         (words > 0).then_some(Range { turns, gives_way: words + before })
     }
 
-    /// Whether the context is so full that it is compacted by itself. The chats of tasks have no file in which the words could be read again.
+    /// Whether the turn may compact the chat by itself, which it does once. The chats of tasks have no file in which the words could be read again.
+    pub(crate) fn may_compact(&self) -> bool {
+        let is_apt = self.config.as_ref().is_some_and(|config| config.agent.is_none() && config.thread.is_none());
+        is_apt && self.turn.as_ref().is_none_or(|turn| !turn.compacted)
+    }
+
+    /// Whether the context is so full that it is compacted by itself.
     pub(crate) fn is_nearly_full(&self) -> bool {
-        if self.config.as_ref().is_none_or(|config| config.agent.is_some() || config.thread.is_some()) {
-            return false;
-        }
-        if self.turn.as_ref().is_some_and(|turn| turn.compacted) {
+        if !self.may_compact() {
             return false;
         }
         let budget = self.words_budget(self.tools_tokens);
         // One that is far over its budget is cut first: a request for a summary would not fit either.
         let (now, most) = (self.context_tokens(), budget / 100 * FAR_OVER_PERCENT);
-        let worth = (budget / 100 * WORTH_PERCENT).max(2 * u64::from(SUMMARY) / 4);
+        let worth = (budget / 100 * WORTH_PERCENT).max(LEAST_WORTH);
         (budget / 100 * NEAR_PERCENT..most).contains(&now)
             && self.compactable().is_some_and(|range| range.gives_way >= worth)
     }

@@ -88,7 +88,7 @@ pub(crate) fn count(left_out: &mut Option<OmittedTurns>, turn: &PastTurn) {
 }
 
 /// The text about the turns that are left out, for the model: what was said there can be looked up.
-pub(crate) fn told(config: &ChatConfig, out: &OmittedTurns, has_summary: bool) -> String {
+pub(crate) fn omission_notice(config: &ChatConfig, out: &OmittedTurns, has_summary: bool) -> String {
     let OmittedTurns { turns, last_line, since, until } = out;
     let turns = if *turns == 1 { "The oldest turn".to_owned() } else { format!("The oldest {turns} turns") };
     let why = if has_summary { "are not in your context; a summary of them is" } else { "do not fit your context" };
@@ -106,7 +106,7 @@ pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> Arc<str> {
     if config.agent.is_some() {
         return config.system.as_str().into();
     }
-    let mut text = format!("{}\n\n{}", config.system, mode::told(config.mode));
+    let mut text = format!("{}\n\n{}", config.system, mode::instructions(config.mode));
     if config.is_unattended() {
         text.push_str(mode::UNATTENDED);
     }
@@ -117,7 +117,7 @@ pub(crate) fn system(config: &ChatConfig, state: &ChatState) -> Arc<str> {
     }
     if let Some(out) = &state.left_out {
         text.push_str("\n\n");
-        text.push_str(&told(config, out, state.summary.is_some()));
+        text.push_str(&omission_notice(config, out, state.summary.is_some()));
     }
     text.trim_start().into()
 }

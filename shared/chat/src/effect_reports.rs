@@ -1,6 +1,7 @@
 //! The reports of effects: the answer of a model, and the outcome of a tool.
 
 use crate::{
+    answer_limits::is_too_long,
     ask, cancel, coding, handed_out_calls,
     machine::{ModelAnswer, Report},
     phase::Phase,
@@ -8,7 +9,7 @@ use crate::{
     session::execution,
     step::Step,
 };
-use domain::{CallId, ChatEvent, Code, Error, Message, StopReason, ToolCall};
+use domain::{CallId, ChatEvent, Code, Error, Message, MessageId, StopReason, ToolCall};
 use serde_json::json;
 
 /// Whether the call itself was wrong, and not merely its circumstances.
@@ -50,10 +51,10 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         (Report::Wrote { message_id, text }, Phase::Model { message_id: current, .. }) if message_id == *current => {
             step.push(ChatEvent::Chunk { text, message_id });
         }
-        (Report::Denies { message_id, rule_ids }, Phase::Model { message_id: current, .. })
+        (Report::Denies { message_id, rule_ids, files }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
         {
-            step.push(ChatEvent::DenialsRead { rule_ids });
+            step.push(ChatEvent::DenialsRead { rule_ids, files });
         }
         (Report::Spent { message_id, usage, model, estimated }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
@@ -66,7 +67,7 @@ pub(crate) fn effect_reported(step: &mut Step<'_>, report: Report) {
         (Report::ModelFailed { message_id, error, timed_out }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
         {
-            coding::fail(step, error, timed_out);
+            model_failed(step, error, timed_out);
         }
         (Report::ModelPostponed { message_id, error, failures, after }, Phase::Model { message_id: current, .. })
             if message_id == *current =>
@@ -123,8 +124,9 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     let is_last = calls.is_empty();
     let is_whole = is_last && answer.reason == StopReason::EndTurn;
     let misfit = if is_whole { step.misfit(&answer.text) } else { None };
+    let says_nothing = is_last && answer.text.trim().is_empty();
     // A provider takes back no message that says nothing.
-    if !(answer.text.is_empty() && is_last) {
+    if !says_nothing {
         let message = Message::Assistant {
             id: message_id,
             at: step.stamp.at,
@@ -138,12 +140,48 @@ fn model_finished(step: &mut Step<'_>, answer: ModelAnswer) {
     step.used(answer.usage, answer.model);
     match is_last && !step.has_words() {
         true if step.hands_to_team(answer.reason) => step.call_team(),
+        true if says_nothing && is_whole => answered_nothing(step, misfit),
         true => match misfit {
             Some(error) => step.give_up_turn(error, StopReason::Error),
             None => step.finish(answer.reason),
         },
         false => step.next_call(),
     }
+}
+
+/// Takes in that the model gave no answer. A context that was refused as too long is compacted, and the model is asked again. Words that came before
+/// stay, as with every other failure.
+fn model_failed(step: &mut Step<'_>, error: Error, timed_out: bool) {
+    let has_begun = matches!(step.turn().map(|turn| &turn.phase), Some(Phase::Model { text, .. }) if !text.is_empty());
+    if has_begun || !is_too_long(&error) || !step.compacts_refused() {
+        coding::fail(step, error, timed_out);
+    }
+}
+
+/// The words to a model that has answered without a word.
+const EMPTY: &str = "[System: Your last answer was empty, and nobody reads results of calls alone. Go on with the work, or say how it ended.]";
+
+/// Takes in an answer without a word or a call. The model is asked once more within the limits of the turn, with a note, since the same request tends
+/// to get the same answer. After a second one the turn ends with the words that it had before, and with an error where it had none. Agents that work
+/// for a task, for another chat or for nobody end without an error, which would have their calls made again.
+fn answered_nothing(step: &mut Step<'_>, misfit: Option<Error>) {
+    let last = step.state().history.back().and_then(|turn| turn.messages.last());
+    let is_second = last.is_some_and(|last| matches!(&**last, Message::System { content, .. } if content == EMPTY));
+    if !is_second && step.turn().is_some_and(|turn| turn.reached(step.stamp.at).is_none()) {
+        let message = Message::System { id: MessageId(step.id()), at: step.stamp.at, content: EMPTY.to_owned() };
+        step.push(ChatEvent::MessageAdded { message });
+        return step.call_model();
+    }
+    if let Some(error) = misfit {
+        return step.give_up_turn(error, StopReason::Error);
+    }
+    let has_reader = step.config().is_some_and(|config| config.agent.is_none() && !config.is_unattended());
+    if !has_reader || step.turn().is_some_and(|turn| !turn.last_text.trim().is_empty()) {
+        return step.finish(StopReason::EndTurn);
+    }
+    let error = Error::new(Code::UpstreamUnavailable, "the model answered without a word")
+        .hint("send the message again, or choose another model; the changes that it made are kept");
+    step.give_up_turn(error, StopReason::Error);
 }
 
 /// Takes in the outcome of a call, which may be that the call is not over: a client runs it, its machine is not ready, or a policy has it asked about.

@@ -99,6 +99,7 @@ impl Chats {
             chat,
             user: by.user(),
             title: title.unwrap_or_else(|| of.title.clone()),
+            labels: of.labels,
             model: of.model,
             model_settings: of.model_settings,
             mode: if of.mode == Mode::Build { Mode::Plan } else { of.mode },

@@ -216,12 +216,12 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
             let words = SteeringWords { command_id: id, at, content, files, context, user_id: by.person() };
             step.steer(turn_id, words, &by.to_string(), rights);
         }
-        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options } => {
+        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options, labels } => {
             let now = step.config().map(|config| config.mode);
             match now.zip(mode).and_then(|(now, wanted)| check_mode(now, wanted, may_approve)) {
                 Some(error) => step.push(ChatEvent::Failed { error }),
                 None => {
-                    let setup = Setup { title, model, model_settings, mode, may_approve, session, options };
+                    let setup = Setup { title, model, model_settings, mode, may_approve, session, options, labels };
                     configure(step, setup, by);
                 }
             }
@@ -230,12 +230,14 @@ fn take_in(step: &mut Step<'_>, id: CommandId, by: &Principal, at: Timestamp, co
 }
 
 fn configure(step: &mut Step<'_>, setup: Setup, by: &Principal) {
-    let Setup { title, model, model_settings, mode, may_approve, session, options } = setup;
+    let Setup { title, model, model_settings, mode, may_approve, session, options, labels } = setup;
     let Some(config) = step.config().cloned() else { return };
     let mut changed = (*config).clone();
     changed.title = title.unwrap_or(changed.title);
     changed.model = model.or(changed.model);
     changed.model_settings = model_settings.unwrap_or(changed.model_settings);
+    // There may be too many together: another person may have set some since the sender looked.
+    changed.labels = changed.labels.changed("labels", labels).unwrap_or(changed.labels);
     // A chat that is no session does not become one.
     if let Some((setup, now)) = session.zip(config.session.as_deref()).filter(|(setup, now)| is_apt(setup, now)) {
         // The time at which the location was read is a part of it: one that was read again and is the same is fresh again.

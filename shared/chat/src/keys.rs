@@ -17,9 +17,9 @@ pub(crate) fn view_key(workspace: WorkspaceId, chat: ChatId) -> Key {
     Key::new(format!("{workspace}/chats"), chat.to_string())
 }
 
-/// The workspace and the chat of a view, by its key.
-pub(crate) fn ids_of(view: &Key) -> Option<(WorkspaceId, ChatId)> {
-    Some((view.pk.strip_suffix("/chats")?.parse().ok()?, view.sk.parse().ok()?))
+/// The actor of the chat of a view, by its key.
+pub(crate) fn actor_of(view: &Key) -> Option<ActorId> {
+    Some(actor_id(view.pk.strip_suffix("/chats")?.parse().ok()?, view.sk.parse().ok()?))
 }
 
 /// The key of a view in the index: chats of a workspace by their last activity; those of a task, which are on no list of

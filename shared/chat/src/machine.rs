@@ -54,6 +54,8 @@ pub enum ChatEffect {
         served: bool,
         /// Whether an answer with calls that rules can cover has the standing rules read before it is reported.
         reads_rules: bool,
+        /// Whether the model sees files of the home of the person of the chat.
+        has_home: bool,
     },
     /// Run a tool.
     CallTool {
@@ -143,6 +145,8 @@ pub enum Report {
         message_id: MessageId,
         /// The ids of the rules.
         rule_ids: Vec<String>,
+        /// The files of which they deny new contents.
+        files: Vec<FilePath>,
     },
     /// An answer of the model came to nothing, and its tokens count all the same.
     Spent {

@@ -1,12 +1,13 @@
 //! The files that a model sees or hears: the references in the messages of a request become contents when the model is asked. So the log has
 //! references alone, and a request has the very version that a message was about.
 
-use crate::perform::{ChatEffects, access_of};
-use domain::{ChatConfig, Message};
+use crate::perform::ChatEffects;
+use domain::{Message, WorkspaceId};
 use ports::{Media, ModelRequest};
 use std::sync::Arc;
 use tools::MediaRef;
 use uuid::Uuid;
+use workspace::Access;
 
 /// The longest content, the most bytes of all, and the most contents: the newest are preferred. Providers take images of 5 MiB in base64 (Anthropic),
 /// 3.75 MB (Bedrock), and five documents (Bedrock).
@@ -16,14 +17,19 @@ const MOST: usize = 20;
 const MOST_DOCUMENTS: usize = 5;
 
 impl ChatEffects {
-    /// The request with the contents that its messages refer to. One that the agent may not read, or that is gone, is left out: the words beside its
+    /// The request with the contents that its messages refer to. One that this access may not read, or that is gone, is left out: the words beside its
     /// reference stay.
-    pub(crate) async fn with_media(&self, mut request: ModelRequest, config: &ChatConfig) -> ModelRequest {
+    pub(crate) async fn with_media(
+        &self,
+        mut request: ModelRequest,
+        workspace: WorkspaceId,
+        access: Access,
+    ) -> ModelRequest {
         let wanted = wanted(&request);
         if wanted.is_empty() {
             return request;
         }
-        let Ok(workspace) = self.workspaces.open(config.workspace, access_of(config)).await else { return request };
+        let Ok(workspace) = self.workspaces.open(workspace, access).await else { return request };
         for (of, reference) in wanted {
             // The path that it has now: the agent may read it there, or not at all.
             let Ok(info) = workspace.by_id(reference.file).await else { continue };

@@ -5,7 +5,7 @@ use tools::ToolKind;
 
 /// The text about its mode for the model, at the end of the system text. The same bytes at every request in this mode, so
 /// that the provider's cache holds. Agents of flows are told by their flow.
-pub(crate) fn told(mode: Mode) -> &'static str {
+pub(crate) fn instructions(mode: Mode) -> &'static str {
     match mode {
         Mode::Chat => {
             "# Your mode: chat\nYour tools run at once. A person is asked before each command, and before files under /system change."

@@ -47,8 +47,9 @@ pub struct ChatEffects {
 impl EffectRunner<ChatMachine> for ChatEffects {
     async fn perform(&self, effect: ChatEffect, context: EffectContext<ChatMachine>) -> Report {
         match effect {
-            ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules } => {
-                let report = self.call_model(message_id, *request, deadline, (&config, served), &context).await;
+            ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules, has_home } => {
+                let setup = (&*config, served, has_home);
+                let report = self.call_model(message_id, *request, deadline, setup, &context).await;
                 if reads_rules { self.with_denials(report, &config, &context).await } else { report }
             }
             ChatEffect::CallTool {
@@ -105,7 +106,7 @@ impl ChatEffects {
         message_id: MessageId,
         request: ModelRequest,
         deadline: Timestamp,
-        (config, served): (&ChatConfig, bool),
+        (config, served, has_home): (&ChatConfig, bool, bool),
         context: &EffectContext<ChatMachine>,
     ) -> Report {
         let failed = |error, timed_out| Report::ModelFailed { message_id, error, timed_out };
@@ -114,8 +115,9 @@ impl ChatEffects {
         let read = tokens_of(&request);
         let mut pieces = Pieces::new(message_id);
         let answering = async {
-            let request = if served { self.with_served(request, config).await } else { request };
-            let request = self.with_media(request, config).await;
+            let access = access_in(config, has_home);
+            let request = if served { self.with_served(request, config, access.clone()).await } else { request };
+            let request = self.with_media(request, config.workspace, access).await;
             // A provider may refuse a file that it cannot read, and the chat would be refused for ever: the words beside the references go on.
             // Another provider knows no schemas, and the words of the request ask for the same. A model that has begun to answer has taken all of
             // this, and its answer is not paid for a second time.
@@ -128,7 +130,9 @@ impl ChatEffects {
             });
             if let Some(plain) = plain {
                 match self.read_answer(message_id, request, &mut pieces, context).await {
-                    Err(IncompleteAnswer::Model(ModelError::Rejected(why))) if pieces.came == 0 => {
+                    Err(IncompleteAnswer::Model(ModelError::Rejected(why) | ModelError::TooLong(why)))
+                        if pieces.came == 0 =>
+                    {
                         tracing::warn!(%message_id, why, "a model refused files, a schema or a temperature, and is asked without them");
                         return self.read_answer(message_id, plain, &mut pieces, context).await;
                     }
@@ -166,8 +170,8 @@ impl ChatEffects {
     }
 
     /// The request, with the tools of servers that are offered in this chat. The machine decides that they are; servers know which ones there are.
-    async fn with_served(&self, mut request: ModelRequest, config: &ChatConfig) -> ModelRequest {
-        let Ok(workspace) = self.workspaces.open(config.workspace, access_of(config)).await else {
+    async fn with_served(&self, mut request: ModelRequest, config: &ChatConfig, access: Access) -> ModelRequest {
+        let Ok(workspace) = self.workspaces.open(config.workspace, access).await else {
             return request;
         };
         let searched = request.messages.iter().filter_map(|message| match &**message {
@@ -274,8 +278,7 @@ impl ChatEffects {
     ) -> Report {
         let call_id = call.call_id;
         let by = agent_of(config);
-        let access = access_of(config).gated(allowed);
-        let access = if has_home { access } else { access.without_home() };
+        let access = access_in(config, has_home).gated(allowed);
         // Checked before it was decided on, too; but this is where it runs, and these are the arguments that it runs with.
         let outcome = match agent::runs(config, &call) {
             Err(refusal) => refusal.error.into(),
@@ -409,6 +412,12 @@ pub(crate) fn agent_of(config: &ChatConfig) -> Principal {
 pub(crate) fn access_of(config: &ChatConfig) -> Access {
     let access = Access::of(&agent_of(config), None);
     if config.agent.as_ref().is_some_and(|agent| agent.no_home) { access.without_home() } else { access }
+}
+
+/// The access in a turn that has the home of the person of the chat or not.
+fn access_in(config: &ChatConfig, has_home: bool) -> Access {
+    let access = access_of(config);
+    if has_home { access } else { access.without_home() }
 }
 
 /// The model of a request that names this one or none, for the log.

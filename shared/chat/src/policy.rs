@@ -23,10 +23,10 @@ impl Step<'_> {
     /// Why a call does not run that would run unasked, if a standing rule denies it. A call that is asked about is answered by the rule itself, also
     /// where its request offers none.
     pub fn denied_in_all_chats(&self, call: &ToolCall) -> Option<String> {
-        self.turn().filter(|turn| !turn.denied.is_empty())?;
+        let turn = self.turn().filter(|turn| !turn.denied.is_empty())?;
         // Rules are for tools by the names that chats know: another name in a flow is no way around them.
         let (call, effects) = self.behind(call)?;
-        let rules = allow::all(&self.request(self.config()?, &call, &effects));
+        let rules = allow::all(&self.request(self.config()?, &call, &effects), &turn.denied_files);
         let denied = rules.into_iter().find_map(|rule| Some((self.standing_denial(&rule)?, rule)));
         let (rule_id, rule) = denied?;
         Some(format!(

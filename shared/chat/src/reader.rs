@@ -3,11 +3,11 @@
 use crate::{
     Chats,
     chats::internal,
-    keys::{actor_id, ids_of, people_partition, spent_partition, task_partition, usage_partition, view_key},
+    keys::{actor_id, actor_of, people_partition, spent_partition, task_partition, usage_partition, view_key},
     machine::ChatMachine,
 };
 use domain::{ChatEvent, ChatId, ChatView, Error, Message, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceId};
-use ports::{Item, Query, Table, validate};
+use ports::{Query, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
 use workspace::Workspaces;
@@ -120,30 +120,35 @@ impl ChatReader {
     /// # Errors
     /// `NOT_FOUND` when there is no such workspace, `INVALID_ARGUMENT` for a cursor of another list; those of [`ChatReader`].
     pub async fn list(&self, workspace: WorkspaceId, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
+        self.list_wanted(workspace, limit, cursor, |_| true).await
+    }
+
+    /// Those of them that are wanted. A page may hold fewer than `limit`, and still have a next one ([`actor::page_of_views`]).
+    ///
+    /// # Errors
+    /// Those of [`ChatReader::list`].
+    pub async fn list_wanted(
+        &self,
+        workspace: WorkspaceId,
+        limit: usize,
+        cursor: Option<String>,
+        wanted: impl Fn(&ChatView) -> bool,
+    ) -> Result<ChatPage, Error> {
         self.workspaces.get(workspace).await?;
-        self.page(people_partition(workspace), limit, cursor).await
+        self.page(people_partition(workspace), limit, cursor, wanted).await
     }
 
-    async fn page(&self, partition: String, limit: usize, cursor: Option<String>) -> Result<ChatPage, Error> {
+    async fn page(
+        &self,
+        partition: String,
+        limit: usize,
+        cursor: Option<String>,
+        wanted: impl Fn(&ChatView) -> bool,
+    ) -> Result<ChatPage, Error> {
         let query = Query::all(partition, limit).descending().after(cursor);
-        let page = self.table.query_index(&query).await;
-        let page = page.map_err(validate::of_page(&query, internal))?;
-        let mut chats = Vec::with_capacity(page.items.len());
-        for item in &page.items {
-            match self.view_of(item).await {
-                Ok(view) => chats.extend(view),
-                // It keeps none of the others back.
-                Err(error) if error.is_damage() => ports::leave_out(item, &error),
-                Err(error) => return Err(internal(error)),
-            }
-        }
-        Ok(ChatPage { chats, next_cursor: page.next })
-    }
-
-    async fn view_of(&self, item: &Item) -> ports::Result<Option<ChatView>> {
-        let nobody = || ports::Error::Damaged(format!("{:?} is the view of no chat", item.key));
-        let (workspace, chat) = ids_of(&item.key).ok_or_else(nobody)?;
-        actor::view_of::<ChatMachine, _>(&*self.table, item, &actor_id(workspace, chat)).await
+        let page = actor::page_of_views::<ChatMachine, ChatView>(&*self.table, &query, actor_of, wanted).await;
+        let (chats, next_cursor) = page.map_err(validate::of_page(&query, internal))?;
+        Ok(ChatPage { chats, next_cursor })
     }
 }
 
@@ -180,9 +185,8 @@ impl Chats {
         limit: usize,
         cursor: Option<String>,
     ) -> Result<ChatPage, Error> {
-        let mut page = self.reader().page(task_partition(task), limit, cursor).await?;
-        page.chats.retain(|chat| chat.workspace_id == workspace);
-        Ok(page)
+        let is_here = |chat: &ChatView| chat.workspace_id == workspace;
+        self.reader().page(task_partition(task), limit, cursor, is_here).await
     }
 
     /// Messages after the event numbered `after`, at most about `limit`.

@@ -2,8 +2,8 @@
 
 use crate::wait_reasons::QueuedBehind;
 use domain::{
-    AgentOptions, AnswerFormat, ChatId, ClientFunction, FileId, Limits, Mode, ModelSettings, OnBusy, ScenarioSetup,
-    ThreadAgent, TraceContext, TurnId, chat::SessionConfig, text,
+    AgentOptions, AnswerFormat, ChatId, ClientFunction, FileId, LabelChanges, Labels, Limits, Mode, ModelSettings,
+    OnBusy, ScenarioSetup, ThreadAgent, TraceContext, TurnId, chat::SessionConfig, text,
 };
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ pub struct NewChat {
     pub mode: Mode,
     /// Limits of each of its turns.
     pub limits: Option<Limits>,
+    /// Narrower limits for the first turn.
+    pub turn_limits: Option<Limits>,
     /// The plan that it works on.
     pub plan: Option<FileId>,
     /// The version of that plan that is approved, for a chat that begins in `build` mode.
@@ -53,6 +55,8 @@ pub struct NewChat {
     pub functions: Vec<ClientFunction>,
     /// The format that the answer to the goal has to have, as [`crate::check_answer_format`] takes it.
     pub answer_format: Option<AnswerFormat>,
+    /// Its labels.
+    pub labels: Labels,
 }
 
 /// Changes of a chat's setup; none leaves a value as it is.
@@ -72,6 +76,8 @@ pub struct Setup {
     pub session: Option<Box<SessionConfig>>,
     /// Other settings of a coding agent.
     pub options: Option<Box<AgentOptions>>,
+    /// Labels to set and to remove.
+    pub labels: LabelChanges,
 }
 
 /// A message to a chat.

@@ -302,7 +302,7 @@ impl Run {
     }
 
     /// The results for the model, in so many characters: each step has its share, and a result that is cut says so.
-    pub(crate) fn told(&self, room: usize) -> String {
+    pub(crate) fn results_text(&self, room: usize) -> String {
         let share = room / self.steps.len().max(1);
         let mut text = String::new();
         for StepRun { planned, state } in &self.steps {
@@ -422,7 +422,7 @@ mod tests {
         plan.ended(3, &result(true));
         plan.ended(4, &result(true));
         assert_eq!(plan.next(2), PlanAction::End);
-        assert!(plan.told(4_000).ends_with("4 of 4 steps are completed."));
+        assert!(plan.results_text(4_000).ends_with("4 of 4 steps are completed."));
     }
 
     #[test]
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(plan.next(2), PlanAction::Wait);
         plan.ended(4, &result(true));
         assert_eq!(plan.next(2), PlanAction::End);
-        let told = plan.told(4_000);
+        let told = plan.results_text(4_000);
         assert!(told.contains("Step 1 failed (it broke)") && told.contains("1 of 4 steps are completed."), "{told}");
         assert!(told.contains("say what is left"), "{told}");
     }
@@ -448,7 +448,7 @@ mod tests {
         let long = StepOutcome { data: "é".repeat(1_000), ..result(true) };
         plan.ended(1, &long);
         plan.ended(2, &result(true));
-        let told = plan.told(200);
+        let told = plan.results_text(200);
         assert!(told.contains("(cut: 100 of 2000 bytes)") && told.contains("found") && told.len() < 500, "{told}");
     }
 }

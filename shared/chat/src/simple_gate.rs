@@ -102,7 +102,7 @@ impl SimpleGate {
                 }
                 .into(),
                 reason: match is_command {
-                    true => format!("it wants to run a command where its client is: {}", shown(request.args)),
+                    true => format!("it wants to run a command where its client is: {}", command_of(request.args)),
                     false => format!("it wants to call {} with {}", request.tool, beginning(request.args)),
                 },
                 always: allow::rule(request).filter(|_| !is_command),
@@ -132,7 +132,7 @@ impl SimpleGate {
         };
         // Not cut, wherever in the list it is.
         let set_up = asked_about(request).map(|touch| format!("; {}", sets_up(touch))).unwrap_or_default();
-        let reason = format!("it wants to run a command: {}{keeps}{set_up}{}", shown(args), allow::note(request));
+        let reason = format!("it wants to run a command: {}{keeps}{set_up}{}", command_of(args), allow::note(request));
         let always = allow::rule(request);
         GateDecision::Ask { category: "command".into(), reason, always, timeout: self.timeout }
     }
@@ -171,7 +171,7 @@ fn is_network(tool: &str) -> bool {
 }
 
 /// A command as people read it before they let it run; the whole of it is in the call's arguments.
-fn shown(text: &str) -> String {
+fn command_of(text: &str) -> String {
     let args: Value = serde_json::from_str(text).unwrap_or_default();
     let line = match (&args["command"], &args["words"]) {
         (Value::String(line), _) => line.clone(),

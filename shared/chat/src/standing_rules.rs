@@ -25,8 +25,8 @@ use crate::{
 use actor::{ActorId, EffectContext, Entry, EntryObserver};
 use async_trait::async_trait;
 use domain::{
-    CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, Message, MessageId, PermissionId, PermissionRule,
-    Principal, Sha256, Timestamp, ToolCall, UserId, WorkspaceId, event::PermissionOutcome,
+    CallId, ChatConfig, ChatEvent, ChatId, Code, CommandId, Error, FilePath, Message, MessageId, PermissionId,
+    PermissionRule, Principal, Sha256, Timestamp, ToolCall, UserId, WorkspaceId, event::PermissionOutcome,
 };
 use ports::{AgentTurn, ErrorKind, Expect, Item, Key, Query, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -191,8 +191,16 @@ impl Chats {
     }
 }
 
-/// The ids of the standing rules that deny in chats of a workspace that work for this person.
-async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> ports::Result<Vec<String>> {
+/// The standing rules that deny in chats of a workspace that work for a person.
+#[derive(Default)]
+struct Denials {
+    rule_ids: Vec<String>,
+    /// The files of which they deny new contents.
+    files: Vec<FilePath>,
+}
+
+/// Reads them.
+async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> ports::Result<Denials> {
     let own = format!("person/{person}/");
     let mut pauses = PAUSES.into_iter();
     let rows = loop {
@@ -204,13 +212,20 @@ async fn denials(table: &dyn Table, workspace: WorkspaceId, person: UserId) -> p
             (rows, _) => break rows?,
         }
     };
-    let id = |item: &Item| {
-        let id = item.key.sk.strip_prefix("workspace/").or_else(|| item.key.sk.strip_prefix(&own))?;
+    let mut read = Denials::default();
+    for item in &rows {
+        let id = item.key.sk.strip_prefix("workspace/").or_else(|| item.key.sk.strip_prefix(&own));
+        let rule = serde_json::from_str::<StandingRule>(&item.body).ok();
         // A rule that cannot be read may deny. No id of a rule that allows is that of a denial.
-        let allows = serde_json::from_str::<StandingRule>(&item.body).is_ok_and(|rule| rule.rule.denies().is_none());
-        (!allows).then(|| id.to_owned())
-    };
-    Ok(rows.iter().filter_map(id).collect())
+        let Some(id) = id.filter(|_| rule.as_ref().is_none_or(|rule| rule.rule.denies().is_some())) else { continue };
+        read.rule_ids.push(id.to_owned());
+        if let Some(StandingRule { rule, cwd: None, .. }) = &rule
+            && let Some(PermissionRule::File { path }) = rule.denies()
+        {
+            read.files.push(path.clone());
+        }
+    }
+    Ok(read)
 }
 
 /// The end of a turn whose standing rules cannot be read.
@@ -256,9 +271,9 @@ impl ChatEffects {
     ) -> Report {
         let Some(message_id) = self.message_that_rules_cover(&report, config) else { return report };
         match denials(&*self.mailbox.table, config.workspace, config.user).await {
-            Ok(rule_ids) if rule_ids.is_empty() => report,
-            Ok(rule_ids) => {
-                context.report(Report::Denies { message_id, rule_ids }).await;
+            Ok(Denials { rule_ids, .. }) if rule_ids.is_empty() => report,
+            Ok(Denials { rule_ids, files }) => {
+                context.report(Report::Denies { message_id, rule_ids, files }).await;
                 report
             }
             Err(error) => {
@@ -294,7 +309,7 @@ impl ChatEffects {
         context: &EffectContext<ChatMachine>,
     ) -> Result<(), Error> {
         let read = denials(&*self.mailbox.table, turn.workspace, by.user()).await;
-        let rule_ids = read.map_err(|error| unread(turn.chat, &error))?;
+        let Denials { rule_ids, .. } = read.map_err(|error| unread(turn.chat, &error))?;
         if !rule_ids.is_empty() {
             context.report(Report::Agent { leg, report: AgentReport::Denies(rule_ids) }).await;
         }
@@ -314,7 +329,9 @@ impl StandingRuleObserver {
         let mut denied = match agent {
             Some(_) => coding::rules_for(config, category, &serde_json::from_str(args).unwrap_or_default()),
             // The words of a client's own command are read by a shell elsewhere.
-            None if category == "command" && agent::of_client(config, tool).is_none() => allow::of_command(args),
+            None if category == "command" && agent::of_client(config, tool).is_none() => {
+                allow::of_command(args, &turn.denied_files)
+            }
             None => Vec::new(),
         };
         if let Some(rule) = always.as_ref().filter(|rule| !denied.contains(rule)) {
@@ -331,7 +348,7 @@ impl StandingRuleObserver {
         if rules.is_empty() {
             return Ok(());
         }
-        let denied = denials(&*self.0.table, config.workspace, config.user).await.map_err(internal)?;
+        let denied = denials(&*self.0.table, config.workspace, config.user).await.map_err(internal)?.rule_ids;
         for rule in rules {
             let id = StandingRule::id(&rule, cwd_of(config));
             if rule.denies().is_some() && !denied.contains(&id) {

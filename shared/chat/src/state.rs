@@ -302,9 +302,10 @@ impl ChatState {
                 self.turn.iter_mut().for_each(|turn| turn.lose(event));
             }
             ChatEvent::FormatAsked { format } => self.turn.iter_mut().for_each(|turn| turn.ask_for(format)),
-            ChatEvent::DenialsRead { rule_ids } => {
+            ChatEvent::DenialsRead { rule_ids, files } => {
                 if let Some(turn) = &mut self.turn {
                     turn.denied.clone_from(rule_ids);
+                    turn.denied_files.clone_from(files);
                 }
             }
             ChatEvent::StopRequested { stop_id, reason } => {
@@ -396,6 +397,7 @@ impl ChatState {
         self.history.push_back(PastTurn::default());
         self.turn = Some(Turn {
             denied: Vec::new(),
+            denied_files: Vec::new(),
             allowed: None,
             tried: None,
             id,

@@ -14,7 +14,7 @@ mod record;
 use crate::{Accepted, Chats, NewChat, NewMessage, chats::internal};
 pub use compact::ThreadCompaction;
 use domain::{
-    AgentOptions, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, Mode, OnBusy,
+    AgentOptions, ChatId, ChatStatus, ChatView, ClientFunction, Code, CommandId, Error, FileId, Labels, Mode, OnBusy,
     Principal, ThreadAgent, TraceContext, TurnId, WorkspaceId,
 };
 use ports::{Expect, Key, Write};
@@ -48,6 +48,8 @@ pub struct NewThread {
     pub functions: Vec<ClientFunction>,
     /// Its title.
     pub title: Option<String>,
+    /// The labels of its chat.
+    pub labels: Labels,
     /// The name of the client.
     pub client: String,
 }
@@ -91,11 +93,11 @@ impl Threads {
     /// Those of [`Threads`].
     pub async fn create(&self, workspace: WorkspaceId, thread: ChatId, new: NewThread) -> Result<(), Error> {
         let now = self.chats.clock.now();
-        let NewThread { agent, functions, title, client } = new;
-        let title = title.unwrap_or_default();
+        let NewThread { agent, functions, title, labels, client } = new;
+        let (title, claim) = (title.unwrap_or_default(), None);
         let put_by = client.clone();
-        let record =
-            ThreadRecord { thread, agent, functions, title, client, created_at: now, updated_at: now, claim: None };
+        let (created_at, updated_at) = (now, now);
+        let record = ThreadRecord { thread, agent, functions, title, labels, client, created_at, updated_at, claim };
         let put = Write::put(thread_key(workspace, thread), record.encode()?, Expect::Absent);
         match self.chats.table.commit(vec![put, self.seen(workspace, &put_by)?]).await {
             Ok(()) | Err(ports::Error::Conflict { .. }) => Ok(()),
@@ -162,6 +164,16 @@ impl Threads {
         Ok(())
     }
 
+    /// Sets the labels that the chat of a thread begins with.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when there is no such thread; `CONFLICT` when it was changed at the same time.
+    pub async fn label(&self, workspace: WorkspaceId, thread: ChatId, labels: Labels) -> Result<(), Error> {
+        let found = self.reader.get(workspace, thread).await?;
+        let record = ThreadRecord { labels, updated_at: self.chats.clock.now(), ..found.record };
+        self.write(workspace, &record, found.rev, Vec::new()).await
+    }
+
     /// Deletes a thread: its record with those of its turns, and its chat as [`Chats::delete`] does. Records of turns that an earlier version wrote are in
     /// no index and stay.
     ///
@@ -225,7 +237,7 @@ impl Threads {
         if !again {
             self.claim(workspace, &found, turn_id, &input, first, &client).await?;
         }
-        let ThreadRecord { agent, functions, title, .. } = found.record;
+        let ThreadRecord { agent, functions, title, labels, .. } = found.record;
         let made = match (&found.view, role) {
             (None, role) => {
                 let AgentOptions { mode, model_id, .. } = agent.options.clone();
@@ -239,6 +251,7 @@ impl Threads {
                     may_not_run,
                     trace,
                     title: Some(title).filter(|title| !title.is_empty()),
+                    labels,
                     thread: (!of_persona).then_some(agent),
                     functions,
                     role,

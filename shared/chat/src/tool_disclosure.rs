@@ -47,7 +47,7 @@ pub(crate) fn budget(config: &ChatConfig) -> Option<u32> {
 }
 
 /// The answers of [`TOOL_INFO`] among these messages.
-pub(crate) fn shown<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
+pub(crate) fn earlier_answers<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     let answers = messages.filter_map(|message| match message {
         Message::Tool { tool, output, success: true, .. } if tool == TOOL_INFO => Some(output.as_str()),
         _ => None,
@@ -119,7 +119,7 @@ struct InfoArgs {
 }
 
 /// The answer to a call of [`TOOL_INFO`] about some of these tools; an error says what is wrong with the call.
-pub(crate) fn told(all: &[Arc<ToolSpec>], args: &str) -> Result<String, String> {
+pub(crate) fn describe_tools(all: &[Arc<ToolSpec>], args: &str) -> Result<String, String> {
     let InfoArgs { tools } =
         serde_json::from_str(args).map_err(|error| format!("the argument tools is a list of names: {error}"))?;
     let mut text = String::new();
@@ -247,7 +247,7 @@ mod tests {
         let is_told = |name: &str| offered.contains(&name) != named.contains(name);
         assert!(all.iter().all(|spec| is_told(&spec.name)), "{offered:?} {named}");
 
-        let answer = told(&all, r#"{"tools": ["look_00", "nothing"]}"#).unwrap_or_default();
+        let answer = describe_tools(&all, r#"{"tools": ["look_00", "nothing"]}"#).unwrap_or_default();
         assert!(answer.starts_with("\nlook_00\nDoes look_00. It has"), "{answer}");
         let message = |success| Message::Tool {
             call_id: domain::CallId(uuid::Uuid::nil()),
@@ -256,12 +256,12 @@ mod tests {
             output: answer.clone(),
             success,
         };
-        assert_eq!(shown([message(false)].iter()), "");
-        let then = offer(&all, 500, &shown([message(true)].iter())).specs;
+        assert_eq!(earlier_answers([message(false)].iter()), "");
+        let then = offer(&all, 500, &earlier_answers([message(true)].iter())).specs;
         let before = offered.iter().filter(|name| **name != TOOL_INFO).copied().collect::<Vec<_>>();
         assert!(names(&then).starts_with(&before), "the beginning stays for the provider's cache");
         assert!(names(&then).ends_with(&["look_00"]), "{:?}", names(&then));
-        assert!(told(&all, r#"{"tools": ["x"]}"#).is_err_and(|told| told.contains("look_00, look_01")));
-        assert!(told(&all, "{}").is_err_and(|told| told.contains("a list of names")));
+        assert!(describe_tools(&all, r#"{"tools": ["x"]}"#).is_err_and(|told| told.contains("look_00, look_01")));
+        assert!(describe_tools(&all, "{}").is_err_and(|told| told.contains("a list of names")));
     }
 }

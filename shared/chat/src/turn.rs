@@ -149,7 +149,8 @@ impl Step<'_> {
         }
         let deadline = turn.deadline(self.stamp.at);
         let (served, reads_rules) = (offered_tools::offers_served(self.machine, &config), !self.knows_denials());
-        let effect = ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules };
+        let has_home = self.has_home();
+        let effect = ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules, has_home };
         self.run(model_key(message_id, attempt), effect);
     }
 

@@ -38,6 +38,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         chat_id: config.chat,
         workspace_id: config.workspace,
         title: config.title.clone(),
+        labels: config.labels.clone(),
         role: config.persona().to_owned(),
         model: config.model.clone(),
         model_settings: config.settings_of_calls(),
@@ -48,7 +49,7 @@ pub(crate) fn view(state: &ChatState, config: &ChatConfig) -> ChatView {
         turn_seq: turn.map(|turn| turn.number),
         waiting_for: asked.into_iter().map(|(event, data)| asked_of(event, &data)).collect(),
         compaction: state.compacted.as_ref().map(|compacted| compacted.view()),
-        queued: state.queued.iter().take(MOST_QUEUED).map(shown).collect(),
+        queued: state.queued.iter().take(MOST_QUEUED).map(queued_message).collect(),
         usage: state.usage,
         agents_usage: state.agents_usage,
         turns: state.turns,
@@ -104,7 +105,7 @@ pub(crate) fn waiting(state: &ChatState, config: &ChatConfig) -> Option<Waiting>
     })
 }
 
-fn shown(wait: &TurnWait) -> QueuedMessage {
+fn queued_message(wait: &TurnWait) -> QueuedMessage {
     QueuedMessage::new(TurnId(wait.command_id.0), wait.at, &wait.content, &wait.files, wait.user_id)
 }
 

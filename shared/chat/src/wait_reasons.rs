@@ -1,16 +1,19 @@
 //! Why messages wait: a turn that runs, a question to a person, or a pause; and how a pause ends.
 
 use crate::{Chats, chats::internal, keys::actor_id, view::MOST_QUEUED};
-use actor::{Content, Envelope};
+use actor::{ActorId, Content, Envelope};
 use domain::{
     ChatCommand, ChatId, ChatStatus, ChatView, Code, CommandId, Error, Principal, QueuedMessage, TurnId, WorkspaceId,
 };
 use ports::QueueMessage;
 use serde::Serialize;
 use serde_json::Value;
+use std::time::Duration;
 
 /// When a sender that was refused may come again, in seconds.
 const COME_AGAIN: u64 = 5;
+/// How long a note tells of a message that no worker has seen: its sender may have died before it sent the message.
+const SENT_WITHIN: Duration = Duration::from_secs(600);
 
 /// Why a message waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,33 +90,44 @@ impl Chats {
     pub async fn look(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
         let mut view = self.get(workspace, chat).await?;
         if view.status != ChatStatus::Idle {
-            let noted = self.noted(&view).await?;
+            let noted = self.noted(&actor_id(workspace, chat)).await?;
             view.queued = self.queued(&view, noted).await?;
         }
         Ok(view)
     }
 
+    /// Whether a message that was noted waits for a worker.
+    pub(crate) async fn has_unseen(&self, workspace: WorkspaceId, chat: ChatId) -> Result<bool, Error> {
+        let actor = actor_id(workspace, chat);
+        let (mut noted, now) = (self.noted(&actor).await?, self.clock.now());
+        noted.retain(|message| now.is_within(SENT_WITHIN, message.at));
+        Ok(!self.unseen(&actor, noted).await?.is_empty())
+    }
+
     /// The notes about messages that wait in a chat, at most [`MOST_QUEUED`]. The chat may have taken some of them in.
-    async fn noted(&self, view: &ChatView) -> Result<Vec<QueuedMessage>, Error> {
-        let noted = self.mailbox.noted(&actor_id(view.workspace_id, view.chat_id), MOST_QUEUED).await;
-        noted.map_err(internal)
+    async fn noted(&self, actor: &ActorId) -> Result<Vec<QueuedMessage>, Error> {
+        self.mailbox.noted(actor, MOST_QUEUED).await.map_err(internal)
     }
 
     /// The messages that wait in a chat, at most [`MOST_QUEUED`]: those of its view, and those of these notes that no worker has seen yet.
-    async fn queued(&self, view: &ChatView, mut noted: Vec<QueuedMessage>) -> Result<Vec<QueuedMessage>, Error> {
+    async fn queued(&self, view: &ChatView, noted: Vec<QueuedMessage>) -> Result<Vec<QueuedMessage>, Error> {
         let mut queued = view.queued.clone();
-        if noted.is_empty() {
-            return Ok(queued);
-        }
-        let actor = actor_id(view.workspace_id, view.chat_id);
-        // A message that was sent again, because its sender heard nothing, is noted again, and may have been taken in long ago.
-        let commands: Vec<CommandId> = noted.iter().map(|message| CommandId(message.turn_id.0)).collect();
-        let taken_in = actor::consumed(&*self.table, &actor, &commands).await.map_err(internal)?;
-        noted.retain(|message| !taken_in.contains(&CommandId(message.turn_id.0)));
-        noted.sort_by_key(|message| message.at);
-        queued.extend(noted);
+        queued.extend(self.unseen(&actor_id(view.workspace_id, view.chat_id), noted).await?);
         queued.truncate(MOST_QUEUED);
         Ok(queued)
+    }
+
+    /// Those of these notes whose messages no worker has seen yet, the oldest first.
+    async fn unseen(&self, actor: &ActorId, mut noted: Vec<QueuedMessage>) -> Result<Vec<QueuedMessage>, Error> {
+        if noted.is_empty() {
+            return Ok(noted);
+        }
+        // A message that was sent again, because its sender heard nothing, is noted again, and may have been taken in long ago.
+        let commands: Vec<CommandId> = noted.iter().map(|message| CommandId(message.turn_id.0)).collect();
+        let taken_in = actor::consumed(&*self.table, actor, &commands).await.map_err(internal)?;
+        noted.retain(|message| !taken_in.contains(&CommandId(message.turn_id.0)));
+        noted.sort_by_key(|message| message.at);
+        Ok(noted)
     }
 
     /// Refuses a message that would wait where [`MOST_QUEUED`] messages wait: each is in the state of the chat, with all its words. One that was accepted
@@ -122,7 +136,7 @@ impl Chats {
     /// # Errors
     /// `RATE_LIMITED`, with `retry_after_s`.
     pub(crate) async fn check_queue(&self, view: &ChatView, command: CommandId) -> Result<(), Error> {
-        let noted = self.noted(view).await?;
+        let noted = self.noted(&actor_id(view.workspace_id, view.chat_id)).await?;
         // The log of the chat, which tells the notes that count, is read only where they can be too many.
         if view.queued.len() + noted.len() < MOST_QUEUED {
             return Ok(());

@@ -23,13 +23,13 @@ pub(crate) fn is_here(base: &Url) -> bool {
 }
 
 /// As people write it.
-pub(crate) fn shown(base: &Url) -> String {
+pub(crate) fn display_url(base: &Url) -> String {
     base.as_str().trim_end_matches('/').to_owned()
 }
 
 /// The URL of a path of the hub, with its query. A hub may stand below a path of its host, which is none of its concern.
 pub(crate) fn of_path(base: &Url, path: &str) -> String {
-    format!("{}{path}", shown(base))
+    format!("{}{path}", display_url(base))
 }
 
 /// The URL of a resource below `/api/v1`. Each segment stays one, whatever is in it.

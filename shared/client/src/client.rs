@@ -8,7 +8,7 @@ pub use events::{Connection, Event, Reset};
 pub use raw::Answer;
 pub(crate) use repeat::pause;
 
-use crate::{Error, address};
+use crate::{Error, Refusal, address};
 use bytes::Bytes;
 use repeat::Repeat;
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -319,7 +319,14 @@ impl Client {
             return Ok(Value::Null);
         }
         let status = Some(answer.status.as_u16());
-        serde_json::from_slice(&answer.bytes).map_err(|_| self.foreign("its answer is not JSON".into(), status))
+        let whole = serde_json::from_slice::<Value>(&answer.bytes);
+        let whole = whole.map_err(|_| self.foreign("its answer is not JSON".into(), status))?;
+        // A refusal that comes after a long answer has begun has the status of a success.
+        let late = whole.as_object().filter(|whole| whole.len() == 1).and_then(|whole| whole.get("error"));
+        match late.cloned().map(serde_json::from_value::<Refusal>) {
+            Some(Ok(refusal)) => Err(Error::Refused(Box::new(refusal))),
+            Some(Err(_)) | None => Ok(whole),
+        }
     }
 
     pub(crate) fn meet(&self) {

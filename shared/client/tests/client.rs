@@ -438,6 +438,15 @@ async fn contents_go_by_the_address_that_the_hub_gives_and_without_the_token() -
 }
 
 #[tokio::test]
+async fn an_import_that_is_refused_after_its_answer_has_begun_fails() -> Result {
+    let late = (201, &[][..], format!("  {}", refusal("STORAGE_FULL")));
+    let client = Server::start([late]).await?.client()?;
+    let refused = client.import(&[], "archive", 7).await;
+    assert_eq!(refused.err().as_ref().and_then(Error::code), Some("STORAGE_FULL"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_upload_in_parts_goes_on_with_the_part_that_is_missing() -> Result {
     let state = |received: u64, next: Value| {
         let url = format!("/put?ticket={received}");

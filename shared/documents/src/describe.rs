@@ -26,7 +26,7 @@ impl Undescribed {
     }
 
     /// Reads the description from the front matter of a Markdown of an earlier conversion.
-    pub(crate) fn told(text: &str) -> Option<Self> {
+    pub(crate) fn from_markdown(text: &str) -> Option<Self> {
         let head = text.strip_prefix("---\n")?.split("\n---\n").next()?;
         let reason = head.lines().find_map(|line| line.strip_prefix("not_described: "))?.trim_matches('"');
         Self::new(reason, "an earlier conversion of the same content got no description")

@@ -285,7 +285,7 @@ impl Documents {
             let Some(content) = kept(workspace, file_id, v).await? else { return Ok(None) };
             contents.push((name, content));
         }
-        let undescribed = Undescribed::told(&text);
+        let undescribed = Undescribed::from_markdown(&text);
         Ok(Some(Parts { text, undescribed, attachments: contents }))
     }
 

@@ -8,10 +8,10 @@ pub use agent::{AgentOf, AgentTool, AgentToolRuns};
 pub use view::{ChatView, CompactionView, QueuedMessage};
 
 use crate::{
-    AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, MemberEnd, MemberOf, MessageId, Mode,
-    ModelSettings, NextPersona, PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256, StopId,
-    ThreadAgent, Timestamp, ToldStep, TraceContext, TurnId, TurnWishes, UserId, WorkspaceId, answer::AgentAnswer,
-    permission::PermissionOutcome, session::Cut,
+    AgentOptions, CallId, ChatId, ClientFunction, FileId, FilePath, LabelChanges, Labels, MemberEnd, MemberOf,
+    MessageId, Mode, ModelSettings, NextPersona, PermissionId, QuestionId, Scenario, ScenarioSetup, Session, Sha256,
+    StopId, ThreadAgent, Timestamp, ToldStep, TraceContext, TurnId, TurnWishes, UserId, WorkspaceId,
+    answer::AgentAnswer, permission::PermissionOutcome, session::Cut,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -163,6 +163,9 @@ pub enum ChatCommand {
         /// For a coding agent: other settings. Without a session of its own the present one stays.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         options: Option<Box<AgentOptions>>,
+        /// Labels to set and to remove.
+        #[serde(default, skip_serializing_if = "LabelChanges::is_empty")]
+        labels: LabelChanges,
     },
     /// Summarise the oldest turns, in a turn of its own that is no part of the conversation.
     Compact {
@@ -379,6 +382,9 @@ pub struct ChatConfig {
     /// The functions of the client that made it, by names with [`CLIENT_PREFIX`]: the agent calls them, and the client runs them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<ClientFunction>,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 impl ChatConfig {

@@ -97,6 +97,14 @@ impl Error {
     pub fn not_found(kind: &str, name: impl fmt::Display) -> Self {
         Self::new(Code::NotFound, format!("there is no {kind} {name}"))
     }
+    /// `NOT_FOUND` of a tool, with the detail by which [`Error::names_no_tool`] knows it.
+    pub fn no_tool(name: &str) -> Self {
+        Self::not_found("tool", name.chars().take(64).collect::<String>()).detail("field", "tool")
+    }
+    /// Whether a call named a tool that does not exist, and not a thing that the tool did not find.
+    pub fn names_no_tool(&self) -> bool {
+        self.code == Code::NotFound && self.details.get("field").is_some_and(|field| field == "tool")
+    }
     /// `STORAGE_FULL`: there is no room to store it, and nothing of it was stored.
     pub fn storage_full() -> Self {
         Self::new(Code::StorageFull, "there is no room left to store this, and nothing of it was stored")

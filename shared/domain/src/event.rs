@@ -362,6 +362,9 @@ pub enum ChatEvent {
     DenialsRead {
         /// The ids of the rules that deny.
         rule_ids: Vec<String>,
+        /// The files of which they deny new contents: a command may keep a folder around one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FilePath>,
     },
     /// A model call was paid for.
     Used {

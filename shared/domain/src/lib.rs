@@ -18,6 +18,7 @@ pub mod event;
 pub mod exact_numbers;
 mod flow;
 mod id;
+mod labels;
 mod length;
 mod limits;
 pub mod message;
@@ -63,6 +64,7 @@ pub use id::{
     CallId, ChatId, CommandId, EvaluationId, FileId, HoldId, IdError, MessageId, PermissionId, QuestionId, StopId,
     TaskId, TurnId, UserId, WorkspaceId,
 };
+pub use labels::{LabelChanges, Labels};
 pub use length::json_length;
 pub use limits::Limits;
 pub use message::{

@@ -17,6 +17,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// A limit of the steps alone: within other limits it narrows nothing else.
+    pub fn of_steps(max_steps: u32) -> Self {
+        let most = i64::MAX.unsigned_abs();
+        Self { max_steps, max_tokens: most, max_wall_ms: most, max_cost_usd: f64::from(u32::MAX) }
+    }
+
     /// The narrower of both, each by itself.
     #[must_use]
     pub fn within(self, outer: Self) -> Self {

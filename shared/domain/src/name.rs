@@ -31,7 +31,7 @@ pub fn checked_name(field: &str, name: &str, longest: usize) -> Result<String, E
 /// # Errors
 /// `INVALID_ARGUMENT` about `field`, with the character.
 pub fn check_shown(field: &str, text: &str) -> Result<(), Error> {
-    let odd = symbols(text).find(|symbol| shown(symbol) != Some(*symbol));
+    let odd = symbols(text).find(|symbol| sanitize(symbol) != Some(*symbol));
     let Some(c) = odd.and_then(|symbol| symbol.chars().next()) else { return Ok(()) };
     let why = if c.is_control() { "which is a control character" } else { "which is not shown or turns others around" };
     let message = format!("the {field} has the character U+{:04X} in it, {why}", u32::from(c));
@@ -41,7 +41,7 @@ pub fn check_shown(field: &str, text: &str) -> Result<(), Error> {
 /// The text nearest to `text` that [`check_shown`] takes: white space that is a control character becomes a space, and other characters that
 /// are refused are left out.
 pub fn nearest_name(text: &str) -> String {
-    symbols(text).filter_map(shown).collect()
+    symbols(text).filter_map(sanitize).collect()
 }
 
 /// The characters of a text one by one, and each emoji of [`FLAGS`] as a whole.
@@ -57,7 +57,7 @@ fn symbols(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The same symbol as a name can have it; none for one that a name cannot have.
-fn shown(symbol: &str) -> Option<&str> {
+fn sanitize(symbol: &str) -> Option<&str> {
     match symbol.chars().next()? {
         _ if FLAGS.contains(&symbol) => Some(symbol),
         c if c.is_control() => c.is_whitespace().then_some(" "),

@@ -19,8 +19,8 @@ pub use view::TaskView;
 pub use wait::{Retry, Wait};
 
 use crate::{
-    Budget, ChatEvent, ChatId, Code, CommandId, Error, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp,
-    TraceContext, Usage, UserId, WorkspaceId,
+    Budget, ChatEvent, ChatId, Code, CommandId, Error, FilePath, HoldId, LabelChanges, Labels, QuestionId, StopId,
+    TaskId, Timestamp, TraceContext, Usage, UserId, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -158,7 +158,7 @@ pub struct TaskConfig {
     /// Whether outputs of earlier nodes are kept at hand, because an expression of the flow reads them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_outputs: bool,
-    /// Whether artifacts are kept in any case, because outputs of the flow have schemas.
+    /// Whether records are kept at the end in any case: outputs of the flow have schemas, or the flow uses memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_artifacts: bool,
     /// Whether it holds one of the places that its flow has for tasks that run or wait, until it ends.
@@ -176,6 +176,9 @@ pub struct TaskConfig {
     /// The reason for which it ends before its first node, where a version of a file asked for a task that may not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Error>>,
+    /// Its labels. Clones and subtasks have none of it.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -190,8 +193,8 @@ pub struct Replay {
     /// other node takes its recorded output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeId>,
-    /// Whether only failed nodes run for real, and nodes whose input changes because of them: every other node, those of children included,
-    /// takes its recorded output.
+    /// Whether only nodes run for real that failed or were stopped, and nodes whose input changes because of them: every other node, those of children
+    /// included, takes its recorded output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retry: bool,
 }
@@ -324,6 +327,11 @@ pub enum TaskCommand {
         /// Higher ones go first; -100 to 100.
         priority: i8,
     },
+    /// Change the labels, also after the end.
+    Label {
+        /// Labels to set and to remove.
+        changes: LabelChanges,
+    },
     /// A child, or the task above, tells something about the budget.
     Budget {
         /// The message.
@@ -451,7 +459,7 @@ pub fn start_command(task: TaskId) -> CommandId {
     CommandId::from_key(&task.to_string(), "start")
 }
 
-/// Whether this is the error of a stopped task, and not that of a node with a stopped agent.
+/// Whether this is the error of a task or a node that a stop ended, and not that of a task above it.
 pub fn is_stop(error: &Error) -> bool {
     error.code == Code::Cancelled && error.message.starts_with(STOPPED)
 }

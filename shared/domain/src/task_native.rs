@@ -60,6 +60,7 @@ pub fn write<S: Serializer>(event: &TaskEvent, to: S) -> Result<Option<(&'static
         | TaskEvent::StopRequested { .. }
         | TaskEvent::Budget { .. }
         | TaskEvent::Prioritized { .. }
+        | TaskEvent::Labelled { .. }
         | TaskEvent::Deleted { .. }
         | TaskEvent::Cleared
         | TaskEvent::HeldBack { .. }

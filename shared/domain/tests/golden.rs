@@ -8,6 +8,8 @@ mod budget_values;
 mod chat_values;
 #[path = "wire/session_values.rs"]
 mod session_values;
+#[path = "wire/task_values.rs"]
+mod task_values;
 #[path = "wire/team_commands.rs"]
 mod team_commands;
 
@@ -19,16 +21,14 @@ use buildscale_domain::{
     Usage, UserId, WorkspaceId,
     chat::{AgentOf, AgentTool, AgentToolRuns, SessionConfig},
     event::PermissionOutcome,
-    task::{
-        AgentAnswer, Arrival, ChildEnd, ChildKind, ChildName, FlowRef, Handoff, HandoffLink, Origin, Replay, Resources,
-        Retry, ToolUse, Wait,
-    },
+    task::{AgentAnswer, Arrival, ChildEnd, FlowRef, Handoff, HandoffLink, Replay, Resources, Retry, ToolUse, Wait},
 };
-use chat_values::{answer_format, model_settings, rules};
+use chat_values::{answer_format, label_changes, labels, model_settings, rules};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, json};
 use session_values::{executor, session};
 use std::collections::BTreeSet;
+use task_values::origin;
 use testkit::golden;
 use uuid::Uuid;
 
@@ -147,6 +147,7 @@ fn chat_config() -> ChatConfig {
         })),
         member: Some(MemberOf { chat: ChatId(id(40)), turn: TurnId(id(41)) }),
         functions: Vec::new(),
+        labels: labels(),
     }
 }
 
@@ -205,6 +206,7 @@ fn commands_of_chats_are_read_for_ever() {
                 refreshes: true,
             })),
             options: Some(Box::new(AgentOptions { mode: Some("plan".into()), ..AgentOptions::default() })),
+            labels: label_changes(),
         },
         ChatCommand::Wake { message_id: MessageId(id(9)), request: Some(3) },
         ChatCommand::AskAgain { message_id: MessageId(id(9)), failures: 2 },
@@ -250,20 +252,6 @@ fn commands_of_chats_are_read_for_ever() {
     check("chat_commands", &commands);
 }
 
-fn origin() -> Origin {
-    let child = ChildName::of(&"items".into(), &"worker".into(), 17, ChildKind::Subtask);
-    Origin {
-        parent: TaskId(id(20)),
-        ancestors: vec![TaskId(id(20))],
-        line: vec![child],
-        place: vec![17],
-        kind: ChildKind::Subtask,
-        node: "items".into(),
-        to: "worker".into(),
-        index: 17,
-    }
-}
-
 fn task_config() -> TaskConfig {
     TaskConfig {
         workspace: WorkspaceId(id(1)),
@@ -285,6 +273,7 @@ fn task_config() -> TaskConfig {
         handoff: None,
         budget: budget_values::budget(),
         refused: None,
+        labels: labels(),
         created_at: AT,
     }
 }
@@ -355,6 +344,7 @@ fn commands_of_tasks_are_read_for_ever() {
         },
     ];
     commands.extend(budget_values::commands(usage()));
+    commands.push(task_values::label());
     let known = |command: &TaskCommand| match command {
         TaskCommand::Start { .. } => 0,
         TaskCommand::Arrived { .. } => 1,
@@ -374,8 +364,9 @@ fn commands_of_tasks_are_read_for_ever() {
         TaskCommand::Delete => 15,
         TaskCommand::Budget { .. } => 16,
         TaskCommand::AgentWaits { .. } => 17,
+        TaskCommand::Label { .. } => 18,
     };
-    assert_eq!(commands.iter().map(known).collect::<BTreeSet<_>>(), (0..18).collect());
+    assert_eq!(commands.iter().map(known).collect::<BTreeSet<_>>(), (0..19).collect());
     check("task_commands", &commands);
 }
 
@@ -406,6 +397,7 @@ fn views_are_read_for_ever() {
         chat_id: ChatId(id(2)),
         workspace_id: WorkspaceId(id(1)),
         title: "Build it".into(),
+        labels: labels(),
         role: "assistant".into(),
         model: Some("a/b".into()),
         model_settings: model_settings(),
@@ -452,6 +444,7 @@ fn views_are_read_for_ever() {
         task_id: TaskId(id(4)),
         workspace_id: WorkspaceId(id(1)),
         flow: flow(),
+        labels: labels(),
         phase,
         status: Status::Partial,
         node: Some("writer".into()),

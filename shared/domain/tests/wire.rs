@@ -65,6 +65,7 @@ fn events() -> Vec<ChatEvent> {
             })),
             member: None,
             functions: Vec::new(),
+            labels: buildscale_domain::Labels::default(),
         })
     };
     let (message_id, call_id, turn_id) = (MessageId(id(4)), CallId(id(5)), TurnId(id(6)));

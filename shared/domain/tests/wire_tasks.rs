@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use buildscale_domain::{
-    Budget, CallId, ChatEvent, ChatId, Code, Error, FileId, FilePath, HoldId, PermissionId, QuestionId, Sha256, Status,
-    StopId, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
+    Budget, CallId, ChatEvent, ChatId, Code, Error, FileId, FilePath, HoldId, Labels, PermissionId, QuestionId, Sha256,
+    Status, StopId, TaskConfig, TaskEvent, TaskId, Timestamp, Usage, UserId, WorkspaceId,
     event::Question,
     task::{
         AgentAnswer, Arrival, AssembledContext, BudgetChild, BudgetFact, ChildEnd, ChildKind, ChildName, ContextItem,
@@ -74,6 +74,7 @@ fn config() -> TaskConfig {
         handoff: None,
         budget: Budget::default(),
         refused: None,
+        labels: Labels::default(),
         created_at: AT,
     }
 }
@@ -295,6 +296,9 @@ fn events() -> Vec<TaskEvent> {
         budget(BudgetFact::AgentEnded { node: node(), used: part_used(), model: Some("a/b".into()) }),
         budget(BudgetFact::Late { used: part_used(), task: None }),
         budget(BudgetFact::Late { used: part_used(), task: Some(budget_child().task) }),
+        TaskEvent::Labelled {
+            labels: Labels::checked("labels", [("customer".to_owned(), "c-17".to_owned())]).unwrap(),
+        },
     ]
 }
 
@@ -359,13 +363,14 @@ fn place(event: &TaskEvent) -> usize {
         TaskEvent::Cleared => 34,
         TaskEvent::Budget { .. } => 35,
         TaskEvent::AgentWaits { .. } => 36,
+        TaskEvent::Labelled { .. } => 37,
     }
 }
 
 #[test]
 fn every_event_is_here() {
     let places: std::collections::BTreeSet<usize> = events().iter().map(place).collect();
-    assert_eq!(places, (0..37).collect());
+    assert_eq!(places, (0..38).collect());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! message is to blame for a power cut. It is not wiped when its group lands, because a count is only ever raised to what it says, and the number of
 //! a message is not given again while the store is open.
 
+use rustix::fs::{FallocateFlags, fallocate};
 use std::{
     fs::File,
     io::{self, Read as _},
@@ -15,6 +16,8 @@ use std::{
 
 /// The bytes of a place: the number of the message, its attempts, the end of the line.
 const PLACE: usize = 32;
+/// The bytes that the file has room for from the start, so that deliveries are noted on a full disk, too: 128 places.
+const RESERVED: u64 = 4096;
 
 /// A message by its number, and how often it was delivered.
 pub(crate) type DeliveryCount = (i64, u32);
@@ -44,12 +47,16 @@ impl Attempts {
         }
     }
 
-    /// Forgets what the process before left.
+    /// Forgets what the process before left, and reserves room for the notes of this one.
     ///
     /// # Errors
     /// The disk's.
     pub fn clear(&self) -> io::Result<()> {
-        self.0.set_len(0)
+        self.0.set_len(0)?;
+        if let Err(error) = fallocate(&self.0, FallocateFlags::KEEP_SIZE, 0, RESERVED) {
+            tracing::debug!(%error, "attempts of messages may not be noted on a full disk");
+        }
+        Ok(())
     }
 }
 

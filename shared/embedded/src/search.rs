@@ -285,18 +285,18 @@ fn file_of(row: &Row<'_>, first: usize) -> rusqlite::Result<IndexedFile> {
     let path: String = row.get(first + 1)?;
     let derived_from: Option<String> = row.get(first + 6)?;
     Ok(IndexedFile {
-        file_id: parsed(&row.get::<_, String>(first)?)?,
-        path: parsed(&path)?,
+        file_id: parse_text(&row.get::<_, String>(first)?)?,
+        path: parse_text(&path)?,
         v: number(row, first + 2)?,
         author: row.get(first + 3)?,
         updated_at: Timestamp::from_millis(row.get(first + 4)?),
         size: number(row, first + 5)?,
-        derived_from: derived_from.map(|id| parsed(&id)).transpose()?,
+        derived_from: derived_from.map(|id| parse_text(&id)).transpose()?,
         seal: row.get(first + 7)?,
     })
 }
 
-fn parsed<T: std::str::FromStr>(text: &str) -> rusqlite::Result<T> {
+fn parse_text<T: std::str::FromStr>(text: &str) -> rusqlite::Result<T> {
     let wrong = || rusqlite::Error::InvalidColumnType(0, text.chars().take(80).collect(), rusqlite::types::Type::Text);
     text.parse().map_err(|_| wrong())
 }

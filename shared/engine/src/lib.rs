@@ -41,7 +41,8 @@ pub use models::FlowModels;
 pub use perform::TaskEffects;
 pub use remains::{remove_remains, remove_task};
 pub use tasks::{
-    AcceptedTask, AdmissionObserver, Answers, NewTask, RerunOptions, TaskFilter, TaskPage, TaskReader, Tasks,
+    AcceptedTask, AdmissionObserver, Answers, NewTask, RerunOptions, TaskChanges, TaskFilter, TaskPage, TaskReader,
+    Tasks,
 };
 pub use triggers::Triggers;
 

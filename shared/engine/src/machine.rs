@@ -14,6 +14,7 @@ mod end;
 mod execution;
 mod human;
 mod inspect;
+mod labels;
 mod replay;
 pub(crate) mod slots;
 mod spawn;
@@ -190,9 +191,9 @@ pub(crate) fn view_key(workspace: WorkspaceId, task: TaskId) -> Key {
     Key::new(format!("{workspace}/tasks"), task.to_string())
 }
 
-/// The workspace and the task of a view, by its key.
-pub(crate) fn ids_of(view: &Key) -> Option<(WorkspaceId, TaskId)> {
-    Some((view.pk.strip_suffix("/tasks")?.parse().ok()?, view.sk.parse().ok()?))
+/// The actor of the task of a view, by its key.
+pub(crate) fn actor_of(view: &Key) -> Option<ActorId> {
+    Some(actor_id(view.pk.strip_suffix("/tasks")?.parse().ok()?, view.sk.parse().ok()?))
 }
 
 /// The key of a view in the index: root tasks of a workspace, or children of a task, by when they were made.
@@ -330,15 +331,13 @@ impl Machine for TaskMachine {
 
 impl TaskMachine {
     fn decide(&self, step: &mut actor::Step<Self>, input: Input<Self>, stamp: &Stamp) {
-        let state = step.state();
+        let (state, sent_off) = (step.state(), replay::children(step.state()));
         match input {
             Input::Command { by, at, command, .. } => {
-                let sent_off = replay::children(state);
                 self.command(step, &by, at, command, stamp);
                 self.catch_up(step, sent_off, stamp);
             }
             Input::Report(report) => {
-                let sent_off = replay::children(state);
                 self.report(step, report, stamp);
                 self.catch_up(step, sent_off, stamp);
             }
@@ -394,7 +393,7 @@ impl TaskMachine {
     ) {
         match command {
             TaskCommand::Start { config } => self.start(step, config, at, stamp),
-            TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.told(step, command, stamp),
+            TaskCommand::Arrived { .. } | TaskCommand::ChildEnded { .. } => self.receive(step, command, stamp),
             TaskCommand::SpawnMore { node } => self.with(step, stamp, |step| step.spawn_more(&node)),
             TaskCommand::AgentAnswered { answer } if step.state().finished.is_some() => {
                 budget::agent_ended(step, *answer);
@@ -423,6 +422,7 @@ impl TaskMachine {
             TaskCommand::Prioritize { priority } => self.with(step, stamp, |step| step.prioritize(priority)),
             TaskCommand::Budget { told } if step.state().finished.is_some() => budget::told_late(step, *told),
             TaskCommand::Budget { told } => self.with(step, stamp, |step| step.budget_told(*told)),
+            TaskCommand::Label { changes } => labels::change(step, changes),
             TaskCommand::Delete => self.delete(step, stamp),
         }
     }

@@ -129,10 +129,10 @@ pub(crate) fn partition(workspace: WorkspaceId) -> String {
 }
 
 /// The record to write along with a root task that is made. Written once.
-pub fn record(config: &TaskConfig, flow: &Flow) -> Write {
+pub fn record(config: &TaskConfig, flow: &Flow, default_model: Option<&str>) -> Write {
     let record = Record {
         engine: Engine::default(),
-        adapters: adapters_of(flow),
+        adapters: adapters_of(flow, default_model),
         input: canonical::hash(&config.input),
         replay: config.replay.clone(),
         started_at: config.created_at,
@@ -142,7 +142,7 @@ pub fn record(config: &TaskConfig, flow: &Flow) -> Write {
 }
 
 /// The fingerprints of the adapters that a flow uses: as it configures them, or as they come.
-fn adapters_of(flow: &Flow) -> Vec<Fingerprint> {
+fn adapters_of(flow: &Flow, default_model: Option<&str>) -> Vec<Fingerprint> {
     let all = Adapters::builtin();
     let settings = &flow.settings;
     let bound = BoundProviders::of(&all, &settings.providers, &settings.credentials, &FlowSecrets::default());
@@ -160,7 +160,11 @@ fn adapters_of(flow: &Flow) -> Vec<Fingerprint> {
         Op::Command(_) => Some((AdapterKind::Tool, "command")),
         _ => None,
     }));
-    let models = flow.agents.values().filter_map(|agent| agent.model.as_deref()?.split('/').next());
+    let models = flow.agents.values().filter_map(|agent| {
+        // A persona may name a model, which is known when its agent is asked.
+        let default = default_model.filter(|_| agent.persona.is_none());
+        agent.model.as_deref().or(default)?.split('/').next()
+    });
     names.extend(models.map(|provider| (AdapterKind::Model, provider)));
     names.extend(settings.plugins.iter().map(|plugin| match plugin.kind {
         PluginKind::JsonLines => (AdapterKind::Sink, "jsonl"),
@@ -208,6 +212,28 @@ pub(crate) async fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::load::{KnownNames, load};
+
+    const WORKFLOW: &str = "
+nodes:
+  - {id: s, kind: deterministic, role: start, context: none}
+  - {id: a, kind: agent, role: linear, agent_id: a, context: none}
+  - {id: e, kind: deterministic, role: exit, context: none}
+edges: [{from: s, to: a}, {from: a, to: e}]
+";
+
+    #[test]
+    fn s10_2_the_adapter_of_an_agent_that_names_no_model_is_that_of_the_installation() {
+        let adapters = |agent: &str| -> Vec<String> {
+            let files = [("workflow.yaml", WORKFLOW.to_owned()), ("agents.yaml", format!("agents: [{agent}]"))];
+            let files = files.map(|(path, text)| (path.to_owned(), text));
+            let flow = load("test", files.into(), &KnownNames::default()).unwrap_or_else(|report| panic!("{report}"));
+            adapters_of(&flow, Some("openai/gpt")).into_iter().map(|each| each.id).collect()
+        };
+        assert_eq!(adapters("{id: a}"), ["openai"]);
+        assert_eq!(adapters("{id: a, llm: anthropic/claude}"), ["anthropic"]);
+        assert!(adapters("{id: a, persona: writer}").is_empty(), "its persona may name one");
+    }
 
     #[test]
     fn with_what_a_run_was_made_is_read_for_ever() {

@@ -31,7 +31,7 @@ impl FlowModels {
         request: ModelRequest,
     ) -> Result<ModelStream, ModelError> {
         let providers = self.flows.providers();
-        let (model, name) = providers.open(workspace, flow, asked).await.map_err(told)?;
+        let (model, name) = providers.open(workspace, flow, asked).await.map_err(as_model_error)?;
         let request = ModelRequest { model: Some(name.to_owned()), ..request };
         let mut answer = model.stream(request.clone()).await;
         let first = match &mut answer {
@@ -52,7 +52,7 @@ impl FlowModels {
 impl Model for FlowModels {
     async fn stream(&self, mut request: ModelRequest) -> Result<ModelStream, ModelError> {
         let Some((workspace, reference)) = request.flow.take() else { return self.own.stream(request).await };
-        let flow = self.flows.by_hash(workspace, &reference).await.map_err(told)?;
+        let flow = self.flows.by_hash(workspace, &reference).await.map_err(as_model_error)?;
         match request.model.take() {
             Some(asked) if flow.declares_provider_of(&asked) => self.ask(workspace, &flow, &asked, request).await,
             asked => self.own.stream(ModelRequest { model: asked, ..request }).await,
@@ -74,7 +74,7 @@ impl Model for FlowModels {
 }
 
 /// An error of ours as one of a model.
-fn told(error: Error) -> ModelError {
+fn as_model_error(error: Error) -> ModelError {
     match error.code {
         Code::UpstreamUnavailable | Code::Internal => ModelError::Unavailable(error.message),
         Code::UpstreamRefused => ModelError::Unauthorized(error.message),

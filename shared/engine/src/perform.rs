@@ -237,9 +237,9 @@ impl TaskEffects {
         let scope = Scope { input: &input, context: &context, outputs: &outputs, task: &task };
         let came = match &node.op {
             Op::Tool { tool, args } => self.call_tool(run, flow, node, tool, args, &scope, facts).await?,
-            Op::Command(words) => {
+            Op::Command(rule) => {
                 self.permit(flow, node, &Use::Command, facts)?;
-                self.command(run, flow, node, words, &scope, facts).await?
+                self.command(run, flow, node, rule, &scope, facts).await?
             }
             Op::Agent { agent, prompt } => {
                 return Ok(OperationResult::Report(

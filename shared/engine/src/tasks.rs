@@ -3,6 +3,7 @@
 //! A command is accepted when the queue has it; the task's events tell its result.
 
 mod admission;
+mod change;
 mod delete;
 mod reader;
 mod refuse;
@@ -13,6 +14,7 @@ mod start;
 mod unstarted;
 
 pub use admission::{AdmissionObserver, MOST_WAITING};
+pub use change::TaskChanges;
 pub use reader::{TaskFilter, TaskPage, TaskReader};
 pub use replay::RerunOptions;
 pub use start::START_SHARDS;
@@ -21,7 +23,7 @@ use self::request_checks::{check_priority, checked, node_of, questions_of, start
 use crate::{error::internal, flows::Flows, log, machine::actor_id};
 use actor::{ActorId, Content, Envelope, HoldRequest, Mailbox, StopRequest};
 use domain::{
-    Budget, Code, CommandId, Error, FileId, HoldId, NodeId, Principal, QuestionId, Status, StopId, TaskCommand,
+    Budget, Code, CommandId, Error, FileId, HoldId, Labels, NodeId, Principal, QuestionId, Status, StopId, TaskCommand,
     TaskConfig, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, TraceContext, Usage, WorkspaceId,
     task::{FlowRef, Handoff, Origin, start_command},
 };
@@ -76,6 +78,8 @@ pub struct NewTask {
     pub trace: Option<TraceContext>,
     /// The version of a file that starts it.
     pub handoff: Option<Handoff>,
+    /// Its labels.
+    pub labels: Labels,
 }
 
 /// A task that will be.
@@ -197,15 +201,13 @@ impl Tasks {
             breakpoints,
             replay: None,
             keep_outputs: flow.reads_outputs(),
-            keep_artifacts: flow.settings.artifacts.enabled
-                && flow.settings.artifacts.outputs
-                && (!flow.settings.artifacts.nodes.is_empty()
-                    || flow.nodes.values().any(|node| node.schema_out.is_some())),
+            keep_artifacts: flow.keeps_outputs() || flow.uses_memory(),
             counted: false,
             trace: new.trace,
             handoff: new.handoff.map(Box::new),
             budget: checked(new.budget)?.or(flow.limits.budget),
             refused: None,
+            labels: new.labels,
             created_at: self.clock.now(),
         };
         self.begin(flow, config, by).await
@@ -466,6 +468,7 @@ fn first_view(config: &TaskConfig) -> TaskView {
         task_id: config.task,
         workspace_id: config.workspace,
         flow: config.flow.clone(),
+        labels: config.labels.clone(),
         phase: TaskPhase::Queued,
         status: Status::Success,
         node: None,

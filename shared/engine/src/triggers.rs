@@ -70,7 +70,7 @@ impl Triggers {
             }
             content => content?,
         };
-        let triggers: Arc<[Trigger]> = parsed(file.path.name().to_owned(), content.bytes.to_vec()).await.into();
+        let triggers: Arc<[Trigger]> = parse_triggers(file.path.name().to_owned(), content.bytes.to_vec()).await.into();
         let mut known = self.known.lock();
         if known.len() >= KNOWN_KEPT {
             known.clear();
@@ -88,7 +88,7 @@ pub(crate) fn is_lost(error: &Error) -> bool {
 }
 
 /// Reads triggers on a thread for such work; none when that does not end well.
-async fn parsed(file: String, bytes: Vec<u8>) -> Vec<Trigger> {
+async fn parse_triggers(file: String, bytes: Vec<u8>) -> Vec<Trigger> {
     let read = move || String::from_utf8(bytes).map(|text| triggers_of_workflow(&file, &text)).unwrap_or_default();
     workspace::blocking::run(read).await.unwrap_or_default()
 }

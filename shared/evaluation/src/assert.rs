@@ -97,7 +97,7 @@ fn holds(assertion: &Assertion, subject: &Subject, given: ExpectedValues<'_>) ->
                 None => whole.as_str(),
                 Some(node) => subject.status_of(node).ok_or_else(|| did_not_run(node))?,
             };
-            met(expected.as_str() == Some(status), || format!("the status is {status}, not {}", shown(expected)))
+            met(expected.as_str() == Some(status), || format!("the status is {status}, not {}", shorten(expected)))
         }
         AssertionKind::Expression => {
             let source = assertion.expression.as_deref().unwrap_or_default();
@@ -108,7 +108,7 @@ fn holds(assertion: &Assertion, subject: &Subject, given: ExpectedValues<'_>) ->
             match kind {
                 AssertionKind::Equals => same(expected, value),
                 AssertionKind::Contains => {
-                    met(contains(value, expected), || format!("{} is not in {}", shown(expected), shown(value)))
+                    met(contains(value, expected), || format!("{} is not in {}", shorten(expected), shorten(value)))
                 }
                 AssertionKind::Matches => matches(value, expected.as_str().unwrap_or_default()),
                 AssertionKind::SchemaValid => fits(value, given.schema),
@@ -152,7 +152,7 @@ fn part<'a>(whole: &'a Value, path: &str) -> Result<&'a Value, String> {
             Value::Array(list) => step.parse::<usize>().ok().and_then(|index| list.get(index)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         };
-        at = next.ok_or_else(|| format!("there is nothing at `{path}`: no `{step}` in {}", shown(at)))?;
+        at = next.ok_or_else(|| format!("there is nothing at `{path}`: no `{step}` in {}", shorten(at)))?;
     }
     Ok(at)
 }
@@ -165,7 +165,7 @@ fn same(expected: &Value, value: &Value) -> Result<(), AssertionFailure> {
     let differences = differences(expected, value, MOST_DIFFERENCES);
     let mut reason = "it differs from the expected value".to_owned();
     for difference in differences.iter().take(5) {
-        let side = |side: &Option<Value>| side.as_ref().map_or_else(|| "nothing".into(), shown);
+        let side = |side: &Option<Value>| side.as_ref().map_or_else(|| "nothing".into(), shorten);
         let place = if difference.path.is_empty() { "the whole" } else { &difference.path };
         reason.push_str(&format!("\n{place}: expected {}, got {}", side(&difference.a), side(&difference.b)));
     }
@@ -209,7 +209,7 @@ fn contains(value: &Value, expected: &Value) -> bool {
 
 fn matches(value: &Value, pattern: &str) -> Result<(), AssertionFailure> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    met(op::is_match(pattern, &text)?, || format!("{} does not match {pattern}", shown(value)))
+    met(op::is_match(pattern, &text)?, || format!("{} does not match {pattern}", shorten(value)))
 }
 
 fn fits(value: &Value, schema: Option<&Schema>) -> Result<(), AssertionFailure> {
@@ -243,12 +243,12 @@ fn expression(source: &str, subject: &Subject) -> Result<(), AssertionFailure> {
     let scope = Scope { outputs: &outputs, ..Scope::of(&about) };
     match op::expr::eval(source, &scope) {
         Ok(Value::Bool(true)) => Ok(()),
-        Ok(other) => Err(format!("{source} gives {}, not true", shown(&other)).into()),
+        Ok(other) => Err(format!("{source} gives {}, not true", shorten(&other)).into()),
         Err(error) => Err(error.message.into()),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shorten(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -374,8 +374,10 @@ impl Stage<'_> {
     async fn write_golden(&self, file: &str, text: &str) -> Result<(), Error> {
         let folder = FilePath::parse(&format!("{}/{}", engine::FLOWS, self.flow.reference.name))?;
         let path = FilePath::parse(&format!("{folder}/{file}"))?;
-        if !path.is_within(&folder) {
-            return Err(Error::invalid("file", "a golden file is inside of its flow's folder"));
+        // The rights of the person were asked for this folder.
+        if !path.is_within(&FilePath::parse(&format!("{folder}/golden"))?) {
+            return Err(Error::invalid("file", "a golden file is in the folder golden of its flow")
+                .hint("name it golden/…, so that a manifest or a schema is never overwritten"));
         }
         let access = Access::platform("golden files, in the folder of the flow that is evaluated");
         let opened = self.workspaces.open(self.workspace, access).await?;

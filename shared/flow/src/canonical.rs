@@ -26,7 +26,7 @@ pub fn hash(value: &Value) -> Sha256 {
 }
 
 /// A value as a trace shows it: its hash, its length as JSON in bytes, and itself unless it is long.
-pub fn shown(value: &Value) -> Value {
+pub fn trace_value(value: &Value) -> Value {
     let value = sorted(value);
     let text = value.to_string();
     let mut shown = json!({ "sha256": Sha256::of(text.as_bytes()), "bytes": text.len() });
@@ -47,16 +47,16 @@ mod tests {
         let one: Value = serde_json::from_str(r#"{"b":[{"y":1,"x":2}],"a":0.5}"#).unwrap_or_default();
         let two: Value = serde_json::from_str(r#"{"a":0.5,"b":[{"x":2,"y":1}]}"#).unwrap_or_default();
         assert_ne!(one.to_string(), two.to_string());
-        assert_eq!(shown(&one).to_string(), shown(&two).to_string());
+        assert_eq!(trace_value(&one).to_string(), trace_value(&two).to_string());
         assert_eq!(hash(&one), hash(&two));
         assert_ne!(hash(&one), hash(&json!({ "a": 0.5, "b": [] })));
     }
 
     #[test]
     fn long_values_are_told_by_their_hash() {
-        let long = shown(&Value::String("x".repeat(SHOWN)));
+        let long = trace_value(&Value::String("x".repeat(SHOWN)));
         assert_eq!(long.get("value"), None);
         assert_eq!(long.get("bytes"), Some(&json!(SHOWN + 2)));
-        assert_eq!(shown(&json!([1])).get("value"), Some(&json!([1])));
+        assert_eq!(trace_value(&json!([1])).get("value"), Some(&json!([1])));
     }
 }

@@ -50,7 +50,7 @@ pub enum FailureName {
     Any,
     /// Those that may well not come again: limits of rate, services that do not answer, time that was up, a full disk.
     Passing,
-    /// A command that ended with this exit code, or with any but 0.
+    /// A command that ended with this exit code, or with any but 0. A signal is the code that a shell gives it, 128 and its number.
     Exit(Option<i64>),
     /// Those with this code.
     Code(Code),
@@ -123,10 +123,14 @@ pub const RETRY_AFTER_MS: &str = "retry_after_ms";
 /// The detail of an error that says with which code a command ended.
 pub const EXIT_CODE: &str = "exit_code";
 
+/// The detail of an error that says which signal ended a command.
+pub const SIGNAL: &str = "signal";
+
 impl FailureName {
     /// Whether it names this failure. A task that is stopped did not fail.
     pub fn names(self, error: &Error) -> bool {
-        let exit_code = || error.details.get(EXIT_CODE).and_then(serde_json::Value::as_i64);
+        let number = |detail: &str| error.details.get(detail).and_then(serde_json::Value::as_i64);
+        let exit_code = || number(EXIT_CODE).or_else(|| Some(128 + number(SIGNAL)?));
         match self {
             _ if error.code == Code::Cancelled => false,
             Self::Any => true,
@@ -204,6 +208,10 @@ mod tests {
         Error::new(Code::Unprocessable, "it failed").detail(EXIT_CODE, code)
     }
 
+    fn killed(signal: i64) -> Error {
+        Error::new(Code::Unprocessable, "it failed").detail(SIGNAL, signal)
+    }
+
     #[test]
     fn a_failure_is_tried_again_where_its_name_is_listed() {
         let of = |code| Error::new(code, "it failed");
@@ -221,6 +229,9 @@ mod tests {
             (&["exit"], of(Code::Unprocessable), false),
             (&["exit:22", "exit:75"], exit(75), true),
             (&["exit:22"], exit(1), false),
+            (&["exit"], killed(9), true),
+            (&["exit:137"], killed(9), true),
+            (&["exit:9"], killed(9), false),
             (&["UNPROCESSABLE"], exit(1), true),
             (&["any"], of(Code::Internal), true),
             (&["any"], of(Code::Cancelled), false),

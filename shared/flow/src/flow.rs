@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-pub use crate::manifest::{PolicyTarget, Retrieval, StoreKind};
+pub use crate::manifest::{KeepManifest, PolicyTarget, Retrieval, StoreKind};
 
 /// The name of the words that may come along with an approval.
 pub const COMMENT: &str = "comment";
@@ -111,8 +111,8 @@ pub enum Op {
         /// Its arguments.
         args: Map<String, Value>,
     },
-    /// Runs a command in the sandbox; each word is a template.
-    Command(Vec<String>),
+    /// Runs a command in the sandbox.
+    Command(CommandRule),
     /// A registered Rust function, by its entry point.
     Function(String),
     /// Asks its agent: the id in `agents.yaml`.
@@ -124,6 +124,22 @@ pub enum Op {
     },
     /// Asks people.
     Ask(AskRule),
+}
+
+/// The command of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRule {
+    /// Its words; each is a template.
+    pub words: Vec<String>,
+    /// The files that are kept of it.
+    pub keep: Vec<KeepManifest>,
+}
+
+impl CommandRule {
+    /// Its templates.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = &String> {
+        self.words.iter().chain(self.keep.iter().flat_map(|one| [&one.from, &one.to]))
+    }
 }
 
 /// The questions of a human step.
@@ -437,6 +453,18 @@ impl Flow {
         let Op::Tool { tool, .. } = &node.op else { return false };
         let binding = self.tools.get(tool);
         binding.is_some_and(|binding| binding.reaches_network && matches!(binding.target, ToolTarget::Builtin(_)))
+    }
+
+    /// Whether a task keeps outputs as artifacts: those that have a schema, and those of the nodes that `artifacts.yaml` names.
+    pub fn keeps_outputs(&self) -> bool {
+        let rules = &self.settings.artifacts;
+        let names = !rules.nodes.is_empty();
+        rules.enabled && rules.outputs && (names || self.nodes.values().any(|node| node.schema_out.is_some()))
+    }
+
+    /// Whether a node is given memory, or writes some.
+    pub fn uses_memory(&self) -> bool {
+        self.nodes.values().any(|node| node.context != ContextUse::None || node.remember.is_some())
     }
 
     /// Whether the provider of this `provider/model` is one of `providers.yaml`.

@@ -28,9 +28,9 @@ pub use providers::{Auth, AuthSource, Credential, Credentials, ProviderManifest,
 pub use schema::schemas;
 pub(crate) use schema::{DECLARED_TOOL, raw as schema_of};
 pub use workflow::{
-    AskManifest, EdgeManifest, ErrorRouteManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpName, OpSpec,
-    QuestionManifest, RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName, Trigger,
-    TriggerEvent, TriggerPattern, Workflow,
+    AskManifest, EdgeManifest, ErrorRouteManifest, KeepManifest, MergeManifest, NodeKind, NodeManifest, OpManifest,
+    OpName, OpSpec, QuestionManifest, RememberManifest, RetriesManifest, RetryManifest, SplitManifest, StrategyName,
+    Trigger, TriggerEvent, TriggerPattern, Workflow,
 };
 
 /// The configuration of a flow beside its graph, its agents, its tools and its memory. Parsed and checked by shape; the

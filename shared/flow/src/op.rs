@@ -11,6 +11,7 @@
 
 pub mod alias;
 mod bridge;
+mod catalog;
 pub mod expr;
 pub mod function;
 mod rewrite;
@@ -112,6 +113,7 @@ pub fn score(source: &str, arrival: &Value, scope: &Scope<'_>) -> Result<f64, Er
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::flow::CommandRule;
     use serde_json::json;
 
     #[test]
@@ -123,7 +125,8 @@ mod tests {
         assert_eq!(run(&Op::Expr("input.b + 1".into())), Some(json!(2)));
         assert_eq!(run(&Op::Template(json!({"x": "{{input.a}}"}))), Some(json!({"x": [1, 2.0, null]})));
         assert_eq!(run(&Op::Function("json:keys".into())), Some(json!(["b", "a"])));
-        assert_eq!(pure(&Op::Command(vec!["ls".into()]), &functions, &scope), None);
+        let command = CommandRule { words: vec!["ls".into()], keep: Vec::new() };
+        assert_eq!(pure(&Op::Command(command), &functions, &scope), None);
     }
 
     #[test]

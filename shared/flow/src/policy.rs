@@ -19,6 +19,8 @@ pub enum Use<'a> {
     Context(StoreKind),
     /// It asks a model: `provider/model`.
     Model(&'a str),
+    /// It asks the model of the installation, since its agent names none: `provider/model`, where that is known.
+    DefaultModel(Option<&'a str>),
     /// It, or its agent, calls a tool.
     Tool(&'a ToolBinding),
     /// It runs a command of its own in the sandbox.
@@ -48,6 +50,9 @@ impl Decision {
     }
 }
 
+/// The name that rules have for the model of agents that name none, beside its own.
+const DEFAULT_MODEL: &str = "default";
+
 /// Decides about a use. The node's own limits come first; then the first rule of the flow that matches decides; a use
 /// that no rule matches is permitted.
 pub fn permit(flow: &Flow, node: &Node, what: &Use<'_>) -> Decision {
@@ -60,11 +65,11 @@ fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
         return Decision::Permit;
     }
     if let Some((rule, reason)) = beyond(node, what) {
-        return Decision::Deny { rule: rule.into(), what: shown(node, what), reason: Some(reason.into()) };
+        return Decision::Deny { rule: rule.into(), what: describe_use(node, what), reason: Some(reason.into()) };
     }
     match rules.iter().find(|rule| matches(rule, node, what)) {
         Some(PolicyRule { id, allow: false, reason, .. }) => {
-            Decision::Deny { rule: id.clone(), what: shown(node, what), reason: reason.clone() }
+            Decision::Deny { rule: id.clone(), what: describe_use(node, what), reason: reason.clone() }
         }
         Some(_) | None => Decision::Permit,
     }
@@ -73,7 +78,7 @@ fn decide(rules: &[PolicyRule], node: &Node, what: &Use<'_>) -> Decision {
 /// A use that the node itself does not allow for, in spite of any policy.
 fn beyond(node: &Node, what: &Use<'_>) -> Option<(&'static str, &'static str)> {
     match what {
-        Use::Tool(_) | Use::Model(_) | Use::Command if node.role == Role::Exit => {
+        Use::Tool(_) | Use::Model(_) | Use::DefaultModel(_) | Use::Command if node.role == Role::Exit => {
             Some(("node.role", "an exit only gives back what was decided before it"))
         }
         Use::Tool(binding) if !node.tools.contains(&binding.id) => {
@@ -86,7 +91,7 @@ fn beyond(node: &Node, what: &Use<'_>) -> Option<(&'static str, &'static str)> {
         Use::Tool(binding) if binding.reaches_network && !binding.permissions.allow_network => {
             Some(("permissions.allow_network", "the tool can reach the network and has no permission for it"))
         }
-        Use::Node | Use::Context(_) | Use::Model(_) | Use::Tool(_) | Use::Command => None,
+        Use::Node | Use::Context(_) | Use::Model(_) | Use::DefaultModel(_) | Use::Tool(_) | Use::Command => None,
     }
 }
 
@@ -94,7 +99,7 @@ fn target(what: &Use<'_>) -> PolicyTarget {
     match what {
         Use::Node => PolicyTarget::Node,
         Use::Context(_) => PolicyTarget::Context,
-        Use::Model(_) => PolicyTarget::Model,
+        Use::Model(_) | Use::DefaultModel(_) => PolicyTarget::Model,
         Use::Tool(_) | Use::Command => PolicyTarget::Tool,
     }
 }
@@ -104,16 +109,17 @@ fn name<'a>(node: &'a Node, what: &'a Use<'_>) -> &'a str {
         Use::Node => node.id.as_str(),
         Use::Context(store) => store.name(),
         Use::Model(model) => model,
+        Use::DefaultModel(model) => model.unwrap_or(DEFAULT_MODEL),
         Use::Tool(binding) => &binding.id,
         Use::Command => "command",
     }
 }
 
-fn shown(node: &Node, what: &Use<'_>) -> String {
+fn describe_use(node: &Node, what: &Use<'_>) -> String {
     let kind = match what {
         Use::Node => "node",
         Use::Context(_) => "context",
-        Use::Model(_) => "model",
+        Use::Model(_) | Use::DefaultModel(_) => "model",
         Use::Tool(_) => "tool",
         Use::Command => return "a command".into(),
     };
@@ -121,8 +127,10 @@ fn shown(node: &Node, what: &Use<'_>) -> String {
 }
 
 fn matches(rule: &PolicyRule, node: &Node, what: &Use<'_>) -> bool {
+    let is_default = matches!(what, Use::DefaultModel(_));
+    let fits = |name: &str| rule.names.iter().any(|pattern| is_like(pattern, name));
     rule.target == target(what)
-        && (rule.names.is_empty() || rule.names.iter().any(|pattern| is_like(pattern, name(node, what))))
+        && (rule.names.is_empty() || fits(name(node, what)) || (is_default && fits(DEFAULT_MODEL)))
         && (rule.nodes.is_empty() || rule.nodes.iter().any(|pattern| is_like(pattern, node.id.as_str())))
 }
 

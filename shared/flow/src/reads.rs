@@ -19,7 +19,7 @@ fn reads_outputs(node: &Node) -> bool {
         Op::Expr(source) => expression(source),
         Op::Template(value) => template(value),
         Op::Tool { args, .. } => args.values().any(template),
-        Op::Command(words) => words.iter().any(|word| text(word)),
+        Op::Command(rule) => rule.templates().any(|template| text(template)),
         Op::Agent { prompt, .. } => prompt.as_deref().is_some_and(text),
         Op::Ask(rule) => {
             rule.approve.as_deref().is_some_and(text) || rule.questions.iter().any(|asked| text(&asked.question))
@@ -45,6 +45,7 @@ mod tests {
             json!({ "op": { "expr": "outputs.plan.n" } }),
             json!({ "op": { "template": ["{{outputs.plan.n}}"] } }),
             json!({ "op": { "command": ["echo", "{{outputs.plan.n}}"] } }),
+            json!({ "op": { "command": ["ls"], "keep": [{ "from": "a", "to": "/{{outputs.plan.n}}" }] } }),
             json!({ "op": { "tool": "look", "args": { "path": "{{outputs.plan.n}}" } } }),
             json!({ "ask": { "approve": "{{outputs.plan.n}}?" } }),
             json!({ "ask": { "questions": [{ "name": "why", "question": "{{outputs.plan.n}}?" }] } }),

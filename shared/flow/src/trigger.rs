@@ -129,11 +129,6 @@ impl Trigger {
             })
             && self.pattern.front_matter.iter().flatten().all(|(key, wanted)| is_so(key, wanted))
     }
-
-    /// Whether it reads the front matter.
-    pub fn reads_front_matter(&self) -> bool {
-        self.pattern.status.is_some() || self.pattern.front_matter.as_ref().is_some_and(|keys| !keys.is_empty())
-    }
 }
 
 /// As lists show it: `/projects/*/plan.md status=ready created`.

@@ -43,16 +43,17 @@ pub enum CredentialKind {
     Token,
     /// The API key with this id.
     Key(Uuid),
-    /// A ticket to one event stream, or to one content.
-    Ticket,
+    /// A ticket to one event stream, or to one content. A ticket to a stream has the id of the API key that asked for it: the stream ends with the key.
+    Ticket(Option<Uuid>),
 }
 
 impl CredentialKind {
-    /// The key, when it is one.
+    /// The API key by which the caller is here, directly or by a ticket.
     pub fn key(self) -> Option<Uuid> {
         match self {
             Self::Key(id) => Some(id),
-            Self::Machine | Self::Token | Self::Ticket => None,
+            Self::Ticket(key) => key,
+            Self::Machine | Self::Token => None,
         }
     }
 }

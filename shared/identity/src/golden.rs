@@ -56,8 +56,10 @@ fn records_of_people_stay_readable_for_ever() {
     check("members", &roles.map(member));
     check("owners", &Owners { owners: [UserId(id(2))].into() });
     check("requests", &Window { seconds: vec![(1_767_225_600, 3), (1_767_225_601, 1)] });
-    let claims =
-        |stream| Claims { workspace: WorkspaceId(id(3)), stream, user: UserId(id(2)), expires: AT.as_millis() };
+    let claims = |stream| {
+        let (workspace, user) = (WorkspaceId(id(3)), UserId(id(2)));
+        Claims { workspace, stream, user, key: None, expires: AT.as_millis() }
+    };
     check("tickets", &[claims(Stream::Chat(ChatId(id(5)))), claims(Stream::Task(TaskId(id(6))))]);
     let content = |writes| TransferClaims {
         workspace: WorkspaceId(id(3)),

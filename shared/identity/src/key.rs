@@ -50,6 +50,12 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
+impl ApiKey {
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
+    }
+}
+
 /// A page of keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApiKeyPage {
@@ -160,15 +166,21 @@ impl ApiKeys {
         let (record, _) = self.read(id).await?.ok_or_else(refusal)?;
         let given = Sha256::of(secret.as_bytes());
         let key = record.key;
-        let now = self.clock.now();
         let good = equal_in_constant_time(given.to_string().as_bytes(), record.secret_sha256.to_string().as_bytes())
-            && key.revoked_at.is_none()
-            && key.expires_at.is_none_or(|at| now < at);
+            && key.is_valid(self.clock.now());
         if !good {
             return Err(refusal());
         }
         let means = CredentialKind::Key(key.key_id);
         Ok(Caller { user: key.user_id, subject: None, means, scopes: key.scopes, workspaces: key.workspaces })
+    }
+
+    /// Whether a key is there that was not revoked and has not expired.
+    ///
+    /// # Errors
+    /// Those of [`ApiKeys`].
+    pub async fn is_valid(&self, id: Uuid) -> Result<bool> {
+        Ok(self.read(id).await?.is_some_and(|(record, _)| record.key.is_valid(self.clock.now())))
     }
 
     /// The keys of a person, the revoked and expired ones too, for 30 days; `limit` is cut to 1 to 200. One that was made just now may not

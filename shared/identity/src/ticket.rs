@@ -1,6 +1,6 @@
 //! Tickets to one event stream, for browsers' `EventSource`, which cannot send headers: `bst_<claims>.<signature>` in the query string,
 //! which logs and histories record. So it is worth little: it opens one stream of one person for a minute, and each use checks that the
-//! person is still a member.
+//! person is still a member, and that the API key that asked for it is still good.
 //!
 //! It can be used again within its minute, because `EventSource` connects again by itself with the same address.
 
@@ -15,6 +15,7 @@ use hmac::{Hmac, Mac};
 use ports::Secret;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// One kind of tickets.
 pub(crate) struct TicketKind {
@@ -49,6 +50,9 @@ pub(crate) struct Claims {
     pub stream: Stream,
     #[serde(rename = "u")]
     pub user: UserId,
+    /// The API key that it was asked for with.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Uuid>,
     /// In milliseconds since 1970.
     #[serde(rename = "x")]
     pub expires: i64,
@@ -92,27 +96,34 @@ impl Tickets {
         Self { signs: bytes().to_vec(), also_good: Vec::new() }
     }
 
-    /// A ticket for `user` to one stream, and until when it is good.
+    /// A ticket for `user` to one stream, and until when it is good. `key` is the API key that asks for it.
     ///
     /// # Errors
     /// `INTERNAL` when JSON cannot hold the claims.
     pub fn issue(
         &self,
         user: UserId,
+        key: Option<Uuid>,
         workspace: WorkspaceId,
         stream: Stream,
         now: Timestamp,
     ) -> Result<(String, Timestamp)> {
         let until = now + TICKET_LIFE;
-        let claims = Claims { workspace, stream, user, expires: until.as_millis() };
+        let claims = Claims { workspace, stream, user, key, expires: until.as_millis() };
         Ok((self.seal(&KIND, &claims)?, until))
     }
 
-    /// The user for whom this ticket opens this stream now.
+    /// The user for whom this ticket opens this stream now, and the API key that asked for it.
     ///
     /// # Errors
     /// `UNAUTHORIZED`, in the same words for any fault but an expired one, which says so.
-    pub fn verify(&self, ticket: &str, workspace: WorkspaceId, stream: Stream, now: Timestamp) -> Result<UserId> {
+    pub fn verify(
+        &self,
+        ticket: &str,
+        workspace: WorkspaceId,
+        stream: Stream,
+        now: Timestamp,
+    ) -> Result<(UserId, Option<Uuid>)> {
         let refusal = || unauthorized("the ticket is not valid for this stream", "ask for a new one");
         let claims: Claims = self.unseal(&KIND, ticket).ok_or_else(refusal)?;
         if claims.workspace != workspace || claims.stream != stream {
@@ -121,7 +132,7 @@ impl Tickets {
         if now.as_millis() >= claims.expires {
             return Err(unauthorized("the ticket has expired", "ask for a new one"));
         }
-        Ok(claims.user)
+        Ok((claims.user, claims.key))
     }
 
     /// These claims as a ticket of a kind, signed.
@@ -153,7 +164,6 @@ fn sign(key: &[u8], domain: &[u8], claims: &str) -> Vec<u8> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use uuid::Uuid;
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -165,11 +175,11 @@ mod tests {
     fn a_ticket_opens_one_stream_for_a_minute() {
         let tickets = Tickets::of_this_process();
         let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Chat(ChatId(id(3))));
-        let (ticket, until) = tickets.issue(user, workspace, stream, NOW).unwrap();
+        let (ticket, until) = tickets.issue(user, Some(id(4)), workspace, stream, NOW).unwrap();
         assert_eq!(until, NOW + Duration::from_secs(60));
         let last = NOW + Duration::from_millis(59_999);
         for _ in 0..2 {
-            assert_eq!(tickets.verify(&ticket, workspace, stream, last), Ok(user));
+            assert_eq!(tickets.verify(&ticket, workspace, stream, last), Ok((user, Some(id(4)))));
         }
         let refused = |workspace, stream, now| tickets.verify(&ticket, workspace, stream, now).unwrap_err().message;
         assert!(refused(workspace, stream, until).contains("expired"));
@@ -186,8 +196,8 @@ mod tests {
     fn a_ticket_that_was_changed_or_signed_by_others_is_refused() {
         let tickets = Tickets::of_this_process();
         let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Task(TaskId(id(3))));
-        let (ticket, _) = tickets.issue(user, workspace, stream, NOW).unwrap();
-        let others = Tickets::of_this_process().issue(user, workspace, stream, NOW).unwrap().0;
+        let (ticket, _) = tickets.issue(user, None, workspace, stream, NOW).unwrap();
+        let others = Tickets::of_this_process().issue(user, None, workspace, stream, NOW).unwrap().0;
         let (claims, signature) = ticket.split_once('.').unwrap();
         let forged = URL_SAFE_NO_PAD.encode(
             r#"{"w":"00000000-0000-0000-0000-000000000002","s":{"task":"00000000-0000-0000-0000-000000000003"},"u":"00000000-0000-0000-0000-000000000001","x":9e18}"#,
@@ -222,7 +232,7 @@ mod tests {
         };
         let (user, workspace, stream) = (UserId(id(1)), WorkspaceId(id(2)), Stream::Chat(ChatId(id(3))));
         let takes = |taker: &Tickets, giver: &Tickets| {
-            let (ticket, _) = giver.issue(user, workspace, stream, NOW).unwrap();
+            let (ticket, _) = giver.issue(user, None, workspace, stream, NOW).unwrap();
             taker.verify(&ticket, workspace, stream, NOW).is_ok()
         };
         let (before, after) = (with(&["a", "b"]), with(&["b", "c", "a"]));

@@ -152,7 +152,7 @@ mod tests {
             }
         }
         let stream = Stream::Chat(ChatId(Uuid::from_u128(3)));
-        let (of_stream, _) = tickets.issue(user, workspace, stream, now).unwrap();
+        let (of_stream, _) = tickets.issue(user, None, workspace, stream, now).unwrap();
         let disguised = of_stream.replacen("bst_", KIND.prefix, 1);
         assert!(tickets.verify_transfer(&disguised, workspace, digest, now).is_err());
     }

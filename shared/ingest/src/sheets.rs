@@ -7,13 +7,17 @@ use crate::{
     markdown::{Rows, cell, line},
     text::find,
 };
-use calamine::{Data, Error, Ods, OdsError, Range, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError};
+use calamine::{
+    Cell, Data, DataRef, Error, Ods, OdsError, Range, Reader, Sheets, Xls, XlsError, Xlsb, XlsbError, Xlsx, XlsxError,
+};
 use ports::{Converted, NotConverted, counted};
 use serde_json::json;
-use std::io::Cursor;
+use std::{collections::BTreeSet, io::Cursor};
 
 /// Formulas are read with the sheet once more, which is left out for a larger one.
 const MOST_LOOKED_AT: usize = 200_000;
+/// A larger sheet in which fewer than one of so many cells has a value is shown without its empty rows and columns.
+const SPARSE: usize = 4;
 
 pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotConverted> {
     if content.starts_with(b"PK") {
@@ -29,14 +33,15 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
             break;
         }
         let title = line(name);
-        let range = match book.worksheet_range(name) {
-            Ok(range) => range,
+        let (range, note) = match values(&mut book, name) {
+            Ok(values) => values,
             Err(_) => {
                 text.push_str(&format!("## {title}\n\n[this sheet cannot be read]\n\n"));
                 continue;
             }
         };
-        let mut formulas = formulas(&mut book, name, area(&range)).unwrap_or_default();
+        let cells = if note.is_empty() { area(&range) } else { usize::MAX };
+        let mut formulas = formulas(&mut book, name, cells).unwrap_or_default();
         if area(&formulas) > MOST_LOOKED_AT || across(&range, &formulas) > MOST_LOOKED_AT.max(area(&range)) {
             formulas = Range::default();
         }
@@ -46,7 +51,7 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         for y in (top..).take(height) {
             let value = |x| match (range.get_value((y, x)).unwrap_or(&Data::Empty), formulas.get_value((y, x))) {
                 (Data::Empty, Some(formula)) if !formula.is_empty() => cell(&format!("={formula}")),
-                (value, _) => cell(&shown(value)),
+                (value, _) => cell(&cell_text(value)),
             };
             rows.push((left..).take(width).map(value).collect());
         }
@@ -54,10 +59,70 @@ pub(crate) fn convert(content: &[u8], limits: &Limits) -> Result<Converted, NotC
         let count = height.saturating_sub(1);
         all += count;
         let (height, width) = (counted(count, "row"), counted(width, "column"));
-        text.push_str(&format!("## {title}\n\n{height}, {width}\n\n{}\n", rows.table()));
+        text.push_str(&format!("## {title}\n\n{height}, {width}\n\n{note}{}\n", rows.table()));
         limits.fits(text.len())?;
     }
     Ok(converted(text, [("sheets", json!(names.len())), ("rows", json!(all))]))
+}
+
+/// The values of a sheet, and what a line says about the empty rows and columns that are left out of them. The library makes room for all cells between
+/// the first and the last one, so one value that somebody lost at the end of a sheet would take all memory.
+fn values(book: &mut Sheets<Cursor<&[u8]>>, sheet: &str) -> Result<(Range<Data>, String), Error> {
+    let cells = match book {
+        Sheets::Xlsx(book) => match book.worksheet_cells_reader(sheet) {
+            Ok(mut reader) => gathered(|| reader.next_cell())?,
+            Err(XlsxError::NotAWorksheet(_)) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        },
+        Sheets::Xlsb(book) => {
+            let mut reader = book.worksheet_cells_reader(sheet)?;
+            gathered(|| reader.next_cell())?
+        }
+        Sheets::Xls(_) | Sheets::Ods(_) => return Ok((book.worksheet_range(sheet)?, String::new())),
+    };
+    let (cells, left) = without_empty(cells);
+    Ok((Range::from_sparse(cells), left))
+}
+
+/// All cells with a value.
+fn gathered<'a, E>(mut next: impl FnMut() -> Result<Option<Cell<DataRef<'a>>>, E>) -> Result<Vec<Cell<Data>>, E> {
+    let mut cells = Vec::new();
+    while let Some(cell) = next()? {
+        let value = Data::from(cell.get_value().clone());
+        if value != Data::Empty {
+            cells.push(Cell::new(cell.get_position(), value));
+        }
+    }
+    Ok(cells)
+}
+
+/// The cells of a sheet that is nearly empty, moved together.
+fn without_empty(cells: Vec<Cell<Data>>) -> (Vec<Cell<Data>>, String) {
+    let places = || cells.iter().map(Cell::get_position);
+    let extent = |axis: fn((u32, u32)) -> u32| match (places().map(axis).min(), places().map(axis).max()) {
+        (Some(first), Some(last)) => (last - first) as usize + 1,
+        _ => 0,
+    };
+    let (height, width) = (extent(|(row, _)| row), extent(|(_, column)| column));
+    if height.saturating_mul(width) <= cells.len().saturating_mul(SPARSE).max(MOST_LOOKED_AT) {
+        return (cells, String::new());
+    }
+    let used = |axis: fn((u32, u32)) -> u32| {
+        let used: BTreeSet<u32> = places().map(axis).collect();
+        used.into_iter().collect::<Vec<_>>()
+    };
+    let (rows, columns) = (used(|(row, _)| row), used(|(_, column)| column));
+    let (no_rows, no_columns) = (height - rows.len(), width - columns.len());
+    if (no_rows, no_columns) == (0, 0) {
+        return (cells, String::new());
+    }
+    let place = |used: &[u32], at: u32| u32::try_from(used.partition_point(|each| *each < at)).unwrap_or(at);
+    let moved = cells.iter().map(|cell| {
+        let (row, column) = cell.get_position();
+        Cell::new((place(&rows, row), place(&columns, column)), cell.get_value().clone())
+    });
+    let (no_rows, no_columns) = (counted(no_rows, "empty row"), counted(no_columns, "empty column"));
+    (moved.collect(), format!("[left out: {no_rows}, {no_columns}]\n\n"))
 }
 
 /// The cells of a range.
@@ -103,7 +168,7 @@ fn open(content: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Error> {
     }
 }
 
-fn shown(value: &Data) -> String {
+fn cell_text(value: &Data) -> String {
     match value {
         Data::DateTime(time) => {
             let (year, month, day, hour, minute, second, _) = time.to_ymd_hms_milli();
@@ -147,7 +212,7 @@ mod tests {
     #[test]
     fn times_and_lengths_of_time_are_shown_as_such() {
         let check = |days: f64, kind: ExcelDateTimeType, expected: &str| {
-            assert_eq!(shown(&Data::DateTime(ExcelDateTime::new(days, kind, false))), expected, "{days}");
+            assert_eq!(cell_text(&Data::DateTime(ExcelDateTime::new(days, kind, false))), expected, "{days}");
         };
         check(1.5, ExcelDateTimeType::TimeDelta, "36:00:00");
         check(-0.25, ExcelDateTimeType::TimeDelta, "-6:00:00");

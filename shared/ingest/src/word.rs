@@ -222,43 +222,46 @@ impl Writing {
         }
     }
 
-    /// The text of a paragraph, with its links.
+    /// The text of a paragraph, with its links. Word cuts a text into runs wherever it was edited, also within words, so neighbours of one look are one text.
     fn runs(&self, inside: &Element) -> String {
-        let mut text = String::new();
+        let mut pieces: Vec<(&str, String)> = Vec::new();
+        let mut put = |mark: &'static str, text: String| match pieces.last_mut() {
+            _ if text.is_empty() => {}
+            Some((last, all)) if *last == mark => all.push_str(&text),
+            _ => pieces.push((mark, text)),
+        };
         for element in inside.elements() {
             match element.name.as_str() {
                 "r" => {
-                    text.push_str(&run(element));
+                    put(mark(element), run(element));
                     // A text box hangs on the place where its author put it. Programs of before have a second form of it.
                     let boxes = element.child("AlternateContent").and_then(|either| either.child("Choice"));
                     for inside in outermost(boxes.unwrap_or(element), "txbxContent") {
                         let paragraphs = outermost(inside, "p").into_iter();
                         let lines = paragraphs.map(|inside| inside.all("t").map(Element::text).collect::<String>());
-                        text.push_str(&format!("\n\n{}\n\n", lines.collect::<Vec<_>>().join("\n\n")));
+                        put("", format!("\n\n{}\n\n", lines.collect::<Vec<_>>().join("\n\n")));
                     }
                 }
                 "hyperlink" => {
                     let shown = self.runs(element);
                     match element.attribute("r:id").and_then(|id| self.links.get(id)) {
-                        Some(target) if !shown.trim().is_empty() => {
-                            text.push_str(&format!("[{}]({target})", line(&shown)));
-                        }
-                        _ => text.push_str(&shown),
+                        Some(target) if !shown.trim().is_empty() => put("", format!("[{}]({target})", line(&shown))),
+                        _ => put("", shown),
                     }
                 }
                 // Removed text is no text; moved and inserted text is.
                 "ins" | "moveTo" | "smartTag" | "fldSimple" | "customXml" | "dir" | "bdo" => {
-                    text.push_str(&self.runs(element));
+                    put("", self.runs(element));
                 }
                 // A formula.
-                "oMath" | "oMathPara" => text.push_str(&element.all("t").map(Element::text).collect::<String>()),
+                "oMath" | "oMathPara" => put("", element.all("t").map(Element::text).collect()),
                 "sdt" => {
-                    text.push_str(&element.child("sdtContent").map(|content| self.runs(content)).unwrap_or_default())
+                    put("", element.child("sdtContent").map(|content| self.runs(content)).unwrap_or_default());
                 }
                 _ => {}
             }
         }
-        text
+        pieces.iter().map(|(mark, text)| marked(mark, text)).collect()
     }
 }
 
@@ -318,20 +321,32 @@ fn run(run: &Element) -> String {
             _ => {}
         }
     }
+    text
+}
+
+/// The mark of Markdown for the look of a run.
+fn mark(run: &Element) -> &'static str {
     let is = |name: &str| {
         let property = run.child("rPr").and_then(|properties| properties.child(name));
         property.is_some_and(|property| !matches!(property.attribute("w:val"), Some("0" | "false" | "none")))
     };
-    let mark = match (is("b"), is("i")) {
+    match (is("b"), is("i")) {
         (true, true) => "***",
         (true, false) => "**",
         (false, true) => "*",
-        (false, false) => return text,
-    };
-    let words = text.trim();
-    if words.is_empty() || words.contains('\n') {
-        return text;
+        (false, false) => "",
     }
-    let (before, after) = text.split_once(words).unwrap_or_default();
-    format!("{before}{mark}{words}{mark}{after}")
+}
+
+/// A text with each of its lines between marks, which stand at the words.
+fn marked(mark: &str, text: &str) -> String {
+    let one = |line: &str| {
+        let words = line.trim();
+        if words.is_empty() {
+            return line.to_owned();
+        }
+        let (before, after) = line.split_once(words).unwrap_or_default();
+        format!("{before}{mark}{words}{mark}{after}")
+    };
+    text.split('\n').map(one).collect::<Vec<_>>().join("\n")
 }

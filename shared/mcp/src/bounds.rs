@@ -98,8 +98,8 @@ pub(crate) fn contents(all: &[ResourceContents]) -> ServedAnswer {
 /// The messages of a prompt; whether each is one of the assistant.
 pub(crate) fn words(said: impl Iterator<Item = (bool, ContentBlock)>) -> ServedAnswer {
     let one = |(is_of_assistant, block): (bool, ContentBlock)| match is_of_assistant {
-        true => format!("Assistant: {}", shown(&block)),
-        false => shown(&block),
+        true => format!("Assistant: {}", block_text(&block)),
+        false => block_text(&block),
     };
     let (text, is_cut) = joined(said.map(one));
     ServedAnswer { text, is_cut, ..ServedAnswer::default() }
@@ -107,7 +107,7 @@ pub(crate) fn words(said: impl Iterator<Item = (bool, ContentBlock)>) -> ServedA
 
 /// An answer as agents may read it. Its numbers are those that the server has sent ([`crate::exact_numbers`]).
 pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
-    let (mut text, is_cut) = joined(result.content.iter().map(shown));
+    let (mut text, is_cut) = joined(result.content.iter().map(block_text));
     let data = result.structured_content.unwrap_or_default();
     let is_long = data.to_string().len() > MAX_ANSWER || depth(&data) > MAX_DEPTH;
     if text.is_empty() && !data.is_null() && !is_long {
@@ -117,7 +117,7 @@ pub(crate) fn answer(result: CallToolResult) -> ServedAnswer {
     ServedAnswer { text, data, is_error: result.is_error == Some(true), is_cut: is_cut || is_long }
 }
 
-fn shown(block: &ContentBlock) -> String {
+fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => binary("image", &image.mime_type, image.data.len()),

@@ -258,10 +258,10 @@ impl Connection {
         let challenge = || bearing.as_ref().and_then(AuthorizedClient::challenge);
         let service = match service {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(ConnectError { why: errors.told_with(&error).await, challenge: challenge() }),
+            Ok(Err(error)) => return Err(ConnectError { why: errors.explain(&error).await, challenge: challenge() }),
             Err(_) => {
                 let why = format!("it does not answer within {} s", START.as_secs());
-                return Err(ConnectError { why: errors.told_with(&why).await, challenge: challenge() });
+                return Err(ConnectError { why: errors.explain(&why).await, challenge: challenge() });
             }
         };
         let (server, timeout, tools) = (name.to_owned(), declared.timeout, tokio::sync::Mutex::default());
@@ -430,10 +430,10 @@ impl Connection {
             let words = bounds::printable(&refusal.message, 2_000);
             return Error::new(code, format!("the MCP server {server} refuses the call: {words}"));
         }
-        if let Some(told) = http_failures::told(server, &error) {
+        if let Some(told) = http_failures::explain(server, &error) {
             return told;
         }
-        let why = self.errors.told_with(&error.to_string()).await;
+        let why = self.errors.explain(&error.to_string()).await;
         Error::new(Code::UpstreamUnavailable, format!("the MCP server {server} is gone: {why}"))
             .hint("the call may have taken effect or not: look before you make it again")
     }

@@ -233,13 +233,13 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Named>, String> {
     }
     let one = |(name, value): (&String, &Value)| match Pasted::deserialize(value) {
         Ok(pasted) if pasted.disabled => None,
-        Ok(pasted) => Some((shown(name), pasted.declared(name))),
-        Err(error) => Some((shown(name), Err(error.to_string()))),
+        Ok(pasted) => Some((shorten(name), pasted.declared(name))),
+        Err(error) => Some((shorten(name), Err(error.to_string()))),
     };
     Ok(servers.iter().filter_map(one).collect())
 }
 
-fn shown(name: &str) -> String {
+fn shorten(name: &str) -> String {
     name.chars().take(MAX_NAME).collect()
 }
 

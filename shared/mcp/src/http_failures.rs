@@ -22,7 +22,7 @@ const UNKNOWN_EFFECT: &str = "the call may have taken effect or not: look before
 type Failed = StreamableHttpError<reqwest::Error>;
 
 /// The failure of a request over HTTP as callers read it; none for any other one, such as the end of a program.
-pub(crate) fn told(server: &str, error: &ServiceError) -> Option<Error> {
+pub(crate) fn explain(server: &str, error: &ServiceError) -> Option<Error> {
     let ServiceError::TransportSend(sent) = error else { return None };
     let of =
         |code, what: &str, hint: &str| Some(Error::new(code, format!("the MCP server {server} {what}")).hint(hint));
@@ -105,7 +105,7 @@ mod tests {
 
     fn of(failed: Failed) -> Error {
         let sent = DynamicTransportError::from_parts("http", TypeId::of::<Failed>(), Box::new(failed));
-        told("files", &ServiceError::TransportSend(sent)).unwrap()
+        explain("files", &ServiceError::TransportSend(sent)).unwrap()
     }
 
     fn status(status: u16, retry_after: Option<&str>) -> Error {
@@ -146,10 +146,10 @@ mod tests {
         }
         let sent = Failed::Io(std::io::Error::other("the pipe is broken"));
         let sent = DynamicTransportError::from_parts("http", TypeId::of::<Failed>(), Box::new(sent));
-        assert_eq!(told("files", &ServiceError::TransportSend(sent)), None, "it may have had an effect");
-        assert_eq!(told("files", &ServiceError::TransportClosed), None);
+        assert_eq!(explain("files", &ServiceError::TransportSend(sent)), None, "it may have had an effect");
+        assert_eq!(explain("files", &ServiceError::TransportClosed), None);
         let broken =
             DynamicTransportError::from_parts("pipe", TypeId::of::<()>(), Box::new(std::io::Error::other("x")));
-        assert_eq!(told("files", &ServiceError::TransportSend(broken)), None);
+        assert_eq!(explain("files", &ServiceError::TransportSend(broken)), None);
     }
 }

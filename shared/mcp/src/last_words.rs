@@ -61,7 +61,7 @@ impl LastWords {
     }
 
     /// The reason, with the last words of a program that ends.
-    pub async fn told_with(&self, why: &str) -> String {
+    pub async fn explain(&self, why: &str) -> String {
         let _ = timeout(PATIENCE, self.over.clone().wait_for(|over| *over)).await;
         let kept = self.kept.lock().clone();
         let known = self.known.as_ref().map(KnownSecrets::redactor);
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     async fn told(words: String, given: &[Secret], known: Option<KnownSecrets>) -> String {
-        LastWords::read(Box::new(std::io::Cursor::new(words)), given, known).told_with("it ended").await
+        LastWords::read(Box::new(std::io::Cursor::new(words)), given, known).explain("it ended").await
     }
 
     #[tokio::test]
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(told("x".repeat(3 * KEPT), &[], None).await.len(), "it ended; it said: ".len() + TOLD);
         assert_eq!(told(String::new(), &[], None).await, "it ended");
         // A server over HTTP may repeat a header.
-        let refused = LastWords::none(&given, None).told_with("HTTP 400: no given-secret-0123456789").await;
+        let refused = LastWords::none(&given, None).explain("HTTP 400: no given-secret-0123456789").await;
         assert_eq!(refused, "HTTP 400: no [redacted]");
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct ServerFile {
 }
 
 impl ServerFile {
-    pub fn shown(&self) -> ServedFile {
+    pub fn to_served(&self) -> ServedFile {
         ServedFile { path: self.path.clone(), about: self.about.clone() }
     }
 

@@ -200,11 +200,13 @@ impl Inner {
                 let is_awaited = one.is_some() || workspace_server.is_promising();
                 let until = if is_awaited { now + wait } else { Instant::now() };
                 // A task of its own: it goes on when nobody waits for it any more.
-                let task = tokio::spawn(async move { workspace_server.tools(&inner.parts).await });
+                let tried = workspace_server.clone();
+                let task = tokio::spawn(async move { tried.tools(&inner.parts).await });
                 match timeout_at(until, task).await {
                     Ok(Ok(answer)) => answer.map_err(|why| (name, why)),
                     Ok(Err(_)) => Err((name, "it failed".to_owned())),
-                    Err(_) => Err((name, NOT_YET.to_owned())),
+                    // One that is being tried again is where the last try left it.
+                    Err(_) => Err((name, workspace_server.failure().unwrap_or_else(|| NOT_YET.to_owned()))),
                 }
             }
         });
@@ -276,7 +278,7 @@ impl ToolServers for Servers {
         let mut files = Vec::new();
         for (one, found) in join_all(listed).await.into_iter().zip(&found) {
             match one {
-                Ok(Ok(all)) => files.extend(all.iter().map(ServerFile::shown)),
+                Ok(Ok(all)) => files.extend(all.iter().map(ServerFile::to_served)),
                 Ok(Err(why)) => {
                     tracing::warn!(server = found.workspace_server.name, why, "an MCP server lists no files")
                 }
@@ -294,7 +296,8 @@ impl ToolServers for Servers {
         let found = self.one(of, server).await.map_err(|why| none().hint(why))?;
         self.refresh(&found.workspace_server).await?;
         let read = found.connection.read(path.as_str()).await;
-        self.told(&found, read).await?.ok_or_else(|| none().hint(format!("ls {SERVED_FILES}/{server} lists its files")))
+        let read = self.explain_sign_in(&found, read).await?;
+        read.ok_or_else(|| none().hint(format!("ls {SERVED_FILES}/{server} lists its files")))
     }
 
     async fn prompt(&self, of: &ServersOf, name: &str, args: &str) -> Result<ServedAnswer, Error> {
@@ -311,7 +314,7 @@ impl ToolServers for Servers {
         self.refresh(&found.workspace_server).await?;
         let words = found.connection.prompt(prompt, args).await;
         let listed = || none().hint(format!("ls {SERVED_FILES}/{server}/prompts lists those that there are"));
-        self.told(&found, words).await?.ok_or_else(listed)
+        self.explain_sign_in(&found, words).await?.ok_or_else(listed)
     }
 }
 
@@ -340,7 +343,7 @@ impl Servers {
         let running = begun(&found.connection, &known)?;
         found.connection.listen(&running, told);
         let step = found.connection.follow(running, id).await;
-        self.told(&found, step).await
+        self.explain_sign_in(&found, step).await
     }
 
     /// The server of a tool, connected, and the tool.
@@ -366,9 +369,9 @@ impl Servers {
                 Error::new(code, format!("the MCP server {server} cannot be used now, and was not called")).hint(why)
             }
             (None, Some(why)) => {
-                Error::not_found("tool", tool).hint(format!("the servers of the workspace cannot be read: {why}"))
+                Error::no_tool(tool).hint(format!("the servers of the workspace cannot be read: {why}"))
             }
-            (None, None) => Error::not_found("tool", tool).hint("its server does not offer it"),
+            (None, None) => Error::no_tool(tool).hint("its server does not offer it"),
         })
     }
 
@@ -405,7 +408,7 @@ impl Servers {
     }
 
     /// An answer, where a failure may be that the server asks for a sign-in.
-    async fn told<T>(&self, found: &ReachedServer, answer: Result<T, Error>) -> Result<T, Error> {
+    async fn explain_sign_in<T>(&self, found: &ReachedServer, answer: Result<T, Error>) -> Result<T, Error> {
         let Err(error) = answer else { return answer };
         // A status says what is wrong by itself; the sign-in may have been asked for by an earlier request.
         if error.details.contains_key(HTTP_STATUS) {

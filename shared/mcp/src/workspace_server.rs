@@ -57,9 +57,10 @@ pub(crate) struct WorkspaceServer {
     challenge: Mutex<Option<Challenge>>,
     /// The account that the workspace had there with the last use, once it was looked for.
     account: Mutex<Option<LastAccount>>,
-    /// Whether it was asked before, and whether it answered the last time.
+    /// Whether it was asked before, whether it answered the last time, and the reason if it did not.
     was_asked: AtomicBool,
     answers: AtomicBool,
+    failure: Mutex<Option<String>>,
 }
 
 /// An account of the workspace at the server, or that it has none.
@@ -89,6 +90,7 @@ impl WorkspaceServer {
             account: Mutex::default(),
             was_asked: AtomicBool::new(false),
             answers: AtomicBool::new(false),
+            failure: Mutex::default(),
         }
     }
 
@@ -147,6 +149,7 @@ impl WorkspaceServer {
         };
         let found = found.await;
         self.answers.store(found.is_ok(), Ordering::Release);
+        *self.failure.lock() = found.as_ref().err().cloned();
         found
     }
 
@@ -205,6 +208,7 @@ impl WorkspaceServer {
     /// Ends its connection; the next use makes another one, as another account.
     pub async fn begin_anew(&self) {
         *self.challenge.lock() = None;
+        *self.failure.lock() = None;
         *self.state.lock().await = State::Cold;
         self.earlier().clear();
         self.answers.store(true, Ordering::Release);
@@ -288,6 +292,11 @@ impl WorkspaceServer {
     /// Whether it is worth waiting for: one that did not answer the last time holds nobody up.
     pub fn is_promising(&self) -> bool {
         !self.was_asked.swap(true, Ordering::AcqRel) || self.answers.load(Ordering::Acquire)
+    }
+
+    /// The reason why it did not answer the last time.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().clone()
     }
 
     fn idle_at(&self) -> Instant {

@@ -219,6 +219,19 @@ async fn a_server_that_hangs_holds_up_no_other() {
 }
 
 #[tokio::test]
+async fn a_server_that_failed_has_its_reason_while_it_is_tried_again() {
+    // It refuses its first list of tools, and hangs with the second.
+    let config = shell(
+        r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}}'
+        read -r _; read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"not now"}}'; sleep 1000"#,
+    );
+    let servers = servers(&[("h", config)]);
+    let first = servers.tools(&of(), PATIENCE).await.missing;
+    assert!(first.len() == 1 && first[0].1.contains("not now"), "{first:?}");
+    assert_eq!(servers.tools(&of(), PATIENCE).await.missing, first);
+}
+
+#[tokio::test]
 async fn a_changed_list_is_asked_for_again() {
     let config = shell(
         r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"h","version":"1"}}}'

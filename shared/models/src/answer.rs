@@ -100,7 +100,7 @@ impl Reading {
             // The first word is the last: nothing that a provider says after an error counts.
             Err(error) => {
                 self.over = true;
-                self.ready.push_back(Err(error));
+                self.ready.push_back(Err(failure::of_chat(error)));
             }
             Ok(()) if answer.decoding.is_over() => {
                 self.over = true;

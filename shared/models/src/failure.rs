@@ -130,6 +130,36 @@ const WORDS: &[(&str, Class)] = &[
     ("badrequesterror", Request),
 ];
 
+/// The words with which providers refuse a request that is longer than the context of its model. Few of them have a code for it.
+const TOO_LONG: [&str; 12] = [
+    // OpenAI and its imitators.
+    "maximum context length",
+    "context window",
+    "reduce the length of the messages",
+    "available context size",
+    "too large for model with",
+    "maximum prompt length",
+    "exceeded model token limit",
+    // Anthropic, also behind Bedrock.
+    "prompt is too long",
+    "exceed context limit",
+    // Bedrock.
+    "input is too long",
+    "input tokens exceed",
+    // Gemini.
+    "exceeds the maximum number of tokens",
+];
+
+/// A failure of a chat: a refusal of its length is told from others, since a shorter request may be served.
+pub(crate) fn of_chat(error: ModelError) -> ModelError {
+    match error {
+        ModelError::Rejected(why) if TOO_LONG.iter().any(|words| why.to_ascii_lowercase().contains(words)) => {
+            ModelError::TooLong(why)
+        }
+        error => error,
+    }
+}
+
 /// An answer with another status than 200. `now` is the time, for a `Retry-After` with a date.
 pub(crate) fn refusal(
     status: StatusCode,
@@ -373,6 +403,26 @@ mod tests {
             "",
             ModelError::Rejected("308 the server is at another address: put that one into base_url".into()),
         );
+    }
+
+    #[test]
+    fn a_refused_length_is_told_from_other_refusals() {
+        for why in [
+            "This model's maximum context length is 32768 tokens. However, you requested 40000 tokens.",
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000",
+            "Input is too long for requested model.",
+            "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).",
+            "the request exceeds the available context size, try increasing it",
+            "Invalid request: Your request exceeded model token limit: 262144",
+        ] {
+            let said = of_chat(ModelError::Rejected(format!("400 {why}")));
+            assert_eq!(said, ModelError::TooLong(format!("400 {why}")));
+        }
+        for other in [ModelError::Rejected("404 no such model".into()), ModelError::Broken("context window".into())] {
+            assert_eq!(of_chat(other.clone()), other);
+        }
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Model for Provider {
         if let Some(trace) = request.trace {
             post = post.header(TRACE, trace.to_string());
         }
-        let answer = self.ask(self.with_head(post)?).await?;
+        let answer = self.ask(self.with_head(post)?).await.map_err(failure::of_chat)?;
         let answer = Answer {
             body: answer.bytes_stream().map_ok(|packet| packet.to_vec()).boxed(),
             decoding: Decoding::new(self.wire),

@@ -168,6 +168,7 @@ pub(crate) fn clean_error(error: ModelError, redactor: &Redactor) -> ModelError 
         ModelError::Unavailable(text) => ModelError::Unavailable(clean(text)),
         ModelError::Unauthorized(text) => ModelError::Unauthorized(clean(text)),
         ModelError::Rejected(text) => ModelError::Rejected(clean(text)),
+        ModelError::TooLong(text) => ModelError::TooLong(clean(text)),
         ModelError::Broken(text) => ModelError::Broken(clean(text)),
         ModelError::Postponed { after, failures, why } => {
             ModelError::Postponed { after, failures, why: Box::new(clean_error(*why, redactor)) }

@@ -64,14 +64,17 @@ impl RetryPolicy {
     /// answer has been passed on, because that cannot be taken back.
     ///
     /// The wait is at least the one that the provider asked for within `retry_after_cap_ms`, else between half and the whole of the doubled
-    /// base. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.
+    /// base, and eight times that for a limit without a time. The conversation takes the place of chance: it spreads the crowd, and a rerun waits the same.
     pub fn again(&self, error: &ModelError, attempt: u32, conversation: &str) -> Option<Duration> {
         (error.is_transient() && attempt < self.attempts).then(|| self.wait(error, attempt, conversation))
     }
 
     fn wait(&self, error: &ModelError, attempt: u32, conversation: &str) -> Duration {
         let attempt = attempt.max(1);
-        let doubled = self.base_ms.saturating_mul(1_u64.checked_shl(attempt - 1).unwrap_or(u64::MAX)).min(self.cap_ms);
+        // Limits are mostly per minute, and Bedrock never tells when one ends.
+        let times = if *error == (ModelError::RateLimited { retry_after: None }) { 8 } else { 1 };
+        let growth = 1_u64.checked_shl(attempt - 1).unwrap_or(u64::MAX).saturating_mul(times);
+        let doubled = self.base_ms.saturating_mul(growth).min(self.cap_ms);
         let mut hasher = DefaultHasher::new();
         (conversation, attempt).hash(&mut hasher);
         let backoff = Duration::from_millis(doubled / 2 + hasher.finish() % (doubled / 2 + 1));
@@ -320,6 +323,9 @@ mod tests {
         assert_eq!(wait, Duration::from_secs(60));
         let wait = RetryPolicy::default().wait(&limit(0), 4, "c");
         assert!(wait >= Duration::from_secs(2), "{wait:?}");
+        let untold = ModelError::RateLimited { retry_after: None };
+        let waits = [1, 2, 3].map(|attempt| RetryPolicy::default().wait(&untold, attempt, "c"));
+        assert!(waits.iter().sum::<Duration>() >= Duration::from_secs(14), "{waits:?}");
     }
 
     #[tokio::test(start_paused = true)]

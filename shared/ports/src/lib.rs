@@ -78,8 +78,8 @@ pub use references::{all_filled, filled};
 pub use resumable_upload::{PART, Part, Progress, ResumableUpload};
 pub use sandbox::{
     Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, MOST_KEEPS, MOST_KEPT, MOST_KEPT_BYTES,
-    MOST_LEFT_OUT, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Place, Probe, Reserve, RunningProgram,
-    Sandbox, SandboxState, SandboxView, Sandboxes,
+    MOST_LEFT_OUT, Manifest, ManifestEntry, Mirrored, OTHER_HOMES, Piece, Pipes, Probe, Reservation, Reserve,
+    RunningProgram, Sandbox, SandboxState, SandboxView, Sandboxes,
 };
 pub use search::{
     FileFilter, IndexEdit, IndexHit, IndexMatches, IndexNear, IndexNearest, IndexTerm, IndexVector, IndexedFile,

@@ -130,9 +130,12 @@ pub enum ModelError {
     /// The provider refuses the credentials, or none are configured.
     #[error("the model provider refuses the credentials: {0}")]
     Unauthorized(String),
-    /// The request cannot be served as it is: unknown model, context too long.
+    /// The request cannot be served as it is, as with an unknown model.
     #[error("the model provider refuses the request: {0}")]
     Rejected(String),
+    /// The request of a chat is longer than the context of its model.
+    #[error("the model provider refuses the request as too long: {0}")]
+    TooLong(String),
     /// The stream broke off or made no sense.
     #[error("the model's answer broke off: {0}")]
     Broken(String),

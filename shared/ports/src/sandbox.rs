@@ -97,7 +97,7 @@ pub trait Sandbox: Send + Sync {
     ///
     /// # Errors
     /// `Unavailable` when the sandbox does not answer. The place may be granted; asking again for the same call gives it.
-    async fn reserve(&self, asked: Reserve) -> Result<Place>;
+    async fn reserve(&self, asked: Reserve) -> Result<Reservation>;
     /// Begins a command under a grant, with the files readable. The same call again follows the one that runs, or gives its result
     /// once more, for as long as the sandbox lives. So this can be asked again when its answer was lost.
     ///
@@ -127,7 +127,7 @@ pub struct Reserve {
 /// The answer to a request for a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum Reservation {
     /// The command may begin. The place is free again when it has not for a minute; asking again keeps it.
     Granted(Grant),
     /// There is none now. Nothing of the command has begun, and it has no turn.

@@ -250,14 +250,14 @@ impl ToolServers for JoinedServers {
     async fn call(&self, of: &ServersOf, tool: &str, args: Map<String, Value>) -> Result<ServedAnswer, Error> {
         match self.0.iter().find(|servers| servers.may_have(tool)) {
             Some(servers) => servers.call(of, tool, args).await,
-            None => Err(Error::not_found("tool", tool)),
+            None => Err(Error::no_tool(tool)),
         }
     }
 
     async fn follow(&self, of: &ServersOf, call: ServedCall) -> Result<ServedStep, Error> {
         match self.0.iter().find(|servers| servers.may_have(&call.tool)) {
             Some(servers) => servers.follow(of, call).await,
-            None => Err(Error::not_found("tool", &call.tool)),
+            None => Err(Error::no_tool(&call.tool)),
         }
     }
 

@@ -9,21 +9,25 @@ mod chat;
 mod cron;
 mod frames;
 mod ids;
+mod labels;
 mod messages;
 mod request;
 mod resume;
 mod state;
 mod store;
 mod task;
+mod thread;
 
 pub use chat::{ChatRun, Conversation};
 pub use cron::{end_time, expression, rule, until};
 pub use ids::{AssistantKind, RunId, checkpoint_number};
-pub use request::{Input, Run, Strategy, Words, labels, plain, words};
+pub use labels::{labels, metadata};
+pub use request::{Input, Run, Strategy, Words, plain, words};
 pub use resume::{Resumed, resumed};
 pub use state::{History, RunState, Status, run};
 pub use store::{Item, folder, item, namespace_of};
 pub use task::{TaskRun, TaskThread};
+pub use thread::ThreadRuns;
 
 use domain::Timestamp;
 use serde_json::{Value, json};

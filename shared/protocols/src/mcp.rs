@@ -147,7 +147,7 @@ impl Ask {
             // Tools alone have a result that says so.
             Err(error) => {
                 return match &self.becomes {
-                    Becomes::Outcome | Becomes::Data => success(&self.id, told(&words(&error), None, true)),
+                    Becomes::Outcome | Becomes::Data => success(&self.id, tool_result(&words(&error), None, true)),
                     Becomes::Resource(uri) if error["code"] == "NOT_FOUND" => {
                         let mut refused = failure(&self.id, NO_RESOURCE, &words(&error));
                         refused["error"]["data"] = json!({ "uri": uri });
@@ -165,11 +165,11 @@ impl Ask {
             Becomes::Prompts => success(&self.id, files::prompts(&body)),
             Becomes::Skill { name, .. } => failure(&self.id, INVALID_PARAMS, &format!("there is no prompt {name:?}")),
             Becomes::Prompt(request) => success(&self.id, files::prompt(request, &body)),
-            Becomes::Data => success(&self.id, told(&body.to_string(), Some(&body), false)),
+            Becomes::Data => success(&self.id, tool_result(&body.to_string(), Some(&body), false)),
             Becomes::Outcome if is_unknown(&body) => failure(&self.id, INVALID_PARAMS, &words(&body["error"])),
             Becomes::Outcome => {
                 let output = body["output"].as_str().unwrap_or_default();
-                success(&self.id, told(output, Some(&body["result"]), body["success"] != true))
+                success(&self.id, tool_result(output, Some(&body["result"]), body["success"] != true))
             }
         }
     }
@@ -189,7 +189,7 @@ fn words(error: &Value) -> String {
     format!("Error ({code}): {message}{hint}")
 }
 
-fn told(text: &str, data: Option<&Value>, is_error: bool) -> Value {
+fn tool_result(text: &str, data: Option<&Value>, is_error: bool) -> Value {
     let mut result = json!({ "content": [{ "type": "text", "text": text }], "isError": is_error });
     if let Some(data) = data.filter(|data| data.is_object()) {
         result["structuredContent"] = data.clone();

@@ -194,6 +194,12 @@ impl PartReader {
         }
     }
 
+    /// The reader of this part, which follows on the one that was read and has begun.
+    pub(crate) fn on_to(self, shows: Part) -> Self {
+        let Self { now, said, thought, has_format, permitted, .. } = self;
+        Self { now, said, thought, has_format, permitted, begun: true, ..Self::of(shows) }
+    }
+
     /// Whether the part is over.
     pub fn is_over(&self) -> bool {
         self.over

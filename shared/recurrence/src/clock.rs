@@ -141,7 +141,7 @@ pub fn local(at: Timestamp, zone: Tz) -> NaiveDateTime {
 }
 
 /// A moment as people of a zone read it, with its offset: `2026-12-01T09:00:00+01:00`.
-pub fn told(at: Timestamp, zone: Tz) -> String {
+pub fn local_text(at: Timestamp, zone: Tz) -> String {
     let utc = DateTime::from_timestamp_millis(at.as_millis()).unwrap_or_default();
     utc.with_timezone(&zone).format("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(instant("2011-12-30T12:00", "Pacific/Apia"), "2011-12-30T22:00:00.000Z");
         assert!(zone("time_zone", "Europe/Atlantis").is_err());
         let berlin = zone("time_zone", "Europe/Berlin").unwrap();
-        assert_eq!(told("2026-12-01T08:00:00Z".parse().unwrap(), berlin), "2026-12-01T09:00:00+01:00");
+        assert_eq!(local_text("2026-12-01T08:00:00Z".parse().unwrap(), berlin), "2026-12-01T09:00:00+01:00");
         let again = |text: &str| again_on_the_clock(berlin, Moment::parse(text).unwrap().local(berlin));
         assert_eq!(again("2026-10-25T02:30"), Some("2026-10-25T01:30:00Z".parse().unwrap()));
         assert_eq!((again("2026-03-29T02:30"), again("2026-12-01T02:30")), (None, None));

@@ -9,7 +9,7 @@ use crate::{
 use domain::{CallId, WorkspaceId};
 use futures::future::join_all;
 use parking_lot::Mutex;
-use ports::{Exec, Execution, Place, Reserve, Result};
+use ports::{Exec, Execution, Reservation, Reserve, Result};
 use std::{
     collections::{HashMap, VecDeque},
     path::Path,
@@ -78,7 +78,7 @@ impl Commands {
     }
 
     /// Asks for a place, as [`ports::Sandbox::reserve`] says.
-    pub async fn reserve(&self, workspace: WorkspaceId, asked: &Reserve) -> Place {
+    pub async fn reserve(&self, workspace: WorkspaceId, asked: &Reserve) -> Reservation {
         let key = (workspace, asked.call);
         let deadline = Instant::now() + asked.wait;
         loop {
@@ -87,7 +87,7 @@ impl Commands {
             // From here on nothing is missed.
             freed.as_mut().enable();
             let place = self.0.calls.lock().place(key, asked.direct);
-            if place != Place::Busy || timeout_at(deadline, freed).await.is_err() {
+            if place != Reservation::Busy || timeout_at(deadline, freed).await.is_err() {
                 return place;
             }
         }
@@ -170,15 +170,15 @@ impl Commands {
 
 impl Calls {
     /// The place of a call, if there is one.
-    fn place(&mut self, key: Key, direct: bool) -> Place {
+    fn place(&mut self, key: Key, direct: bool) -> Reservation {
         if self.known.contains_key(&key) || self.forgotten.contains(&key) {
             // It needs none: it is followed, or said to be forgotten.
-            return Place::Granted(self.places.grant(0));
+            return Reservation::Granted(self.places.grant(0));
         }
         if self.killed.contains(&key) {
-            return Place::Killed;
+            return Reservation::Killed;
         }
-        self.places.ask(key, direct, Instant::now()).map_or(Place::Busy, Place::Granted)
+        self.places.ask(key, direct, Instant::now()).map_or(Reservation::Busy, Reservation::Granted)
     }
 
     /// The state of a call, and the run of a new one.

@@ -256,6 +256,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_whose_bytes_cannot_be_read_is_left_out_and_takes_no_room() {
+        let mut found = Found::default();
+        // It is a regular file, and nothing is mapped where it begins.
+        let why = found.take(File::open("/proc/self/mem").unwrap(), 0, &FilePath::root()).unwrap_err();
+        assert!(why.starts_with("it cannot be read: "), "{why}");
+        assert_eq!((found.files.len(), found.count, found.bytes), (0, 1, 0));
+    }
+
+    #[test]
     fn beyond_the_bounds_nothing_is_kept_and_the_sizes_are_told() {
         let home = tempfile::tempdir().unwrap();
         let most = MOST_KEPT_BYTES as u64;

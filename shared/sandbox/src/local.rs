@@ -3,7 +3,7 @@
 use crate::{Commands, Options};
 use async_trait::async_trait;
 use domain::{CallId, WorkspaceId};
-use ports::{Exec, Execution, Mirrored, Place, Reserve, Result, Sandbox, SandboxState, SandboxView, Sandboxes};
+use ports::{Exec, Execution, Mirrored, Reservation, Reserve, Result, Sandbox, SandboxState, SandboxView, Sandboxes};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -85,7 +85,7 @@ impl Sandbox for Here {
         None
     }
 
-    async fn reserve(&self, asked: Reserve) -> Result<Place> {
+    async fn reserve(&self, asked: Reserve) -> Result<Reservation> {
         Ok(self.commands.reserve(self.workspace, &asked).await)
     }
 

@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use domain::{CallId, ChatId, Sha256, WorkspaceId};
 use parking_lot::Mutex;
 use pipes::RemotePipes;
-use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Pipes, Place, Reserve, Result, Sandbox};
+use ports::{Agents, Error, Exec, Execution, Manifest, Mirrored, Pipes, Reservation, Reserve, Result, Sandbox};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{self, HeaderValue},
@@ -100,10 +100,10 @@ async fn judged(response: Response) -> Result<std::result::Result<Response, doma
 }
 
 async fn read<T: DeserializeOwned>(response: Response) -> Result<T> {
-    parsed(&body_of(response, wire::MAX_BODY).await?)
+    parse_body(&body_of(response, wire::MAX_BODY).await?)
 }
 
-fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+fn parse_body<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| Error::unavailable("the sandbox", error))
 }
 
@@ -174,7 +174,7 @@ impl Sandbox for Remote {
         Some(Arc::new(RemotePipes(self.0.clone())))
     }
 
-    async fn reserve(&self, mut asked: Reserve) -> Result<Place> {
+    async fn reserve(&self, mut asked: Reserve) -> Result<Reservation> {
         asked.wait = asked.wait.min(wire::LONGEST_WAIT);
         let patience = asked.wait + ANSWER;
         read(self.0.post("/places", patience, json(&asked)?).await?).await

@@ -8,7 +8,7 @@
 //! | `POST /workspaces/{id}/contents` | [`packed`] contents | 204 |
 //! | `GET /workspaces/{id}/contents/{sha256}` | | the content, or 404 |
 //! | `POST /workspaces/{id}/search` | [`Search`] | the tool's answer |
-//! | `POST /workspaces/{id}/places` | [`ports::Reserve`] | [`ports::Place`], within [`LONGEST_WAIT`] |
+//! | `POST /workspaces/{id}/places` | [`ports::Reserve`] | [`ports::Reservation`], within [`LONGEST_WAIT`] |
 //! | `POST /workspaces/{id}/exec` | [`ports::Exec`] | a [`Line`] an event, and an empty one now and then; `NOT_BEGUN` and `OUTCOME_UNKNOWN` as [`ports::Execution`] says |
 //! | `POST /workspaces/{id}/exec/{call}/kill` | | 204, when nothing is left of it |
 //! | `POST /workspaces/{id}/agents` | [`AgentCall`] | as it says; `CONFLICT` as [`ports::Agents`] says |
@@ -124,7 +124,7 @@ pub fn unpacked(mut body: Bytes) -> Option<Vec<Bytes>> {
 }
 
 /// A port's error as it is told.
-pub fn told(error: &ports::Error) -> domain::Error {
+pub fn as_domain_error(error: &ports::Error) -> domain::Error {
     match error.kind() {
         _ if error.is_full() => domain::Error::storage_full(),
         _ if matches!(error, ports::Error::Conflict { .. }) => domain::Error::new(Code::Conflict, error.to_string()),
@@ -242,14 +242,14 @@ mod tests {
 
     #[test]
     fn errors_keep_their_kind() {
-        let invalid = heard(told(&ports::Error::Invalid("no".into())));
+        let invalid = heard(as_domain_error(&ports::Error::Invalid("no".into())));
         assert!(matches!(&invalid, ports::Error::Invalid(text) if text == "no"));
-        let away = heard(told(&ports::Error::unavailable("a store", "x")));
+        let away = heard(as_domain_error(&ports::Error::unavailable("a store", "x")));
         assert!(matches!(away, ports::Error::Unavailable { .. }) && !away.is_full());
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        assert!(heard(told(&ports::Error::unavailable("the disk of the mirror", full))).is_full());
-        let damaged = heard(told(&ports::Error::Damaged("a content".into())));
+        assert!(heard(as_domain_error(&ports::Error::unavailable("the disk of the mirror", full))).is_full());
+        let damaged = heard(as_domain_error(&ports::Error::Damaged("a content".into())));
         assert!(matches!(&damaged, ports::Error::Damaged(what) if what == "a content"), "{damaged}");
-        assert!(matches!(heard(told(&ports::Error::Conflict { write: 3 })), ports::Error::Conflict { .. }));
+        assert!(matches!(heard(as_domain_error(&ports::Error::Conflict { write: 3 })), ports::Error::Conflict { .. }));
     }
 }

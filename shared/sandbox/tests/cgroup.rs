@@ -8,7 +8,7 @@
 use buildscale_sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
-use ports::{Exec, ExecEnd, ExecEvent, Execution, Place, Reserve, Sandboxes};
+use ports::{Exec, ExecEnd, ExecEvent, Execution, Reservation, Reserve, Sandboxes};
 use std::{
     collections::BTreeMap,
     fs,
@@ -49,7 +49,7 @@ impl Small {
     async fn run(&self, call: CallId, script: &str, mut seen: impl FnMut()) -> (ExecEnd, String) {
         let sandbox = self.local.ready(Self::workspace()).await.unwrap().unwrap();
         let asked = Reserve { call, direct: true, wait: PATIENCE };
-        let Place::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("there are places") };
+        let Reservation::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("there are places") };
         let command = Exec {
             call,
             grant,

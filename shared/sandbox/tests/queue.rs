@@ -5,7 +5,7 @@
 use buildscale_sandbox::{Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::{StreamExt, future::join_all};
-use ports::{Exec, ExecEvent, Execution, Grant, Place, Reserve, Sandbox, Sandboxes};
+use ports::{Exec, ExecEvent, Execution, Grant, Reservation, Reserve, Sandbox, Sandboxes};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -43,14 +43,16 @@ fn command(words: &[&str]) -> Exec {
     }
 }
 
-async fn place(sandbox: &dyn Sandbox, call: CallId, wait: Duration) -> Place {
+async fn place(sandbox: &dyn Sandbox, call: CallId, wait: Duration) -> Reservation {
     let asked = Reserve { call, direct: false, wait };
     tokio::time::timeout(PATIENCE, sandbox.reserve(asked)).await.unwrap().unwrap()
 }
 
 /// Waits for a place, runs a command to its end, and returns its output.
 async fn run(sandbox: &dyn Sandbox, command: Exec) -> String {
-    let Place::Granted(grant) = place(sandbox, command.call, PATIENCE).await else { panic!("it is granted no place") };
+    let Reservation::Granted(grant) = place(sandbox, command.call, PATIENCE).await else {
+        panic!("it is granted no place")
+    };
     let Execution::Begun(events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {
         panic!("it has a place")
     };
@@ -66,7 +68,7 @@ async fn run(sandbox: &dyn Sandbox, command: Exec) -> String {
 async fn fill(sandbox: &dyn Sandbox) {
     loop {
         let sleeps = command(&["sleep", "100000"]);
-        let Place::Granted(grant) = place(sandbox, sleeps.call, Duration::ZERO).await else { return };
+        let Reservation::Granted(grant) = place(sandbox, sleeps.call, Duration::ZERO).await else { return };
         let Execution::Begun(_) = sandbox.exec(Exec { grant, ..sleeps }).await.unwrap() else {
             panic!("it has a place")
         };
@@ -81,7 +83,9 @@ async fn a_person_runs_a_command_while_agents_have_all_places() {
     for sandbox in [one, other] {
         let asked = command(&["echo", "hello"]);
         let direct = Reserve { call: asked.call, direct: true, wait: PATIENCE };
-        let Place::Granted(grant) = sandbox.reserve(direct).await.unwrap() else { panic!("it is granted no place") };
+        let Reservation::Granted(grant) = sandbox.reserve(direct).await.unwrap() else {
+            panic!("it is granted no place")
+        };
         let Execution::Begun(events) = sandbox.exec(Exec { grant, ..asked }).await.unwrap() else {
             panic!("it has a place")
         };
@@ -108,13 +112,15 @@ async fn a_machine_without_a_place_says_so_and_one_that_is_closed_begins_nothing
     let (home, local) = local(|options| options.at_once = 1);
     let sandbox = sandbox(home.path(), &local, 1).await;
     let (runs, waits) = (command(&["sleep", "100000"]), CallId::from(Uuid::now_v7()));
-    let Place::Granted(grant) = place(&*sandbox, runs.call, Duration::ZERO).await else { panic!("it comes first") };
+    let Reservation::Granted(grant) = place(&*sandbox, runs.call, Duration::ZERO).await else {
+        panic!("it comes first")
+    };
     let Execution::Begun(events) = sandbox.exec(Exec { grant, ..runs }).await.unwrap() else {
         panic!("it has a place")
     };
-    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Place::Busy);
+    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Reservation::Busy);
     local.end().await;
     let last = events.collect::<Vec<_>>().await.pop();
     assert!(matches!(&last, Some(Ok(ExecEvent::Ended(end))) if end.signal == Some(9)), "{last:?}");
-    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Place::Busy);
+    assert_eq!(place(&*sandbox, waits, Duration::ZERO).await, Reservation::Busy);
 }

@@ -5,7 +5,7 @@
 use buildscale_sandbox::{Local, Options};
 use domain::{CallId, FilePath, WorkspaceId, task::Resources};
 use futures::StreamExt;
-use ports::{Exec, ExecEvent, Execution, Place, Reserve, Sandboxes};
+use ports::{Exec, ExecEvent, Execution, Reservation, Reserve, Sandboxes};
 use std::{collections::BTreeMap, fs, time::Duration};
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ async fn used(script: &str, stdin: Option<&str>) -> Resources {
     let sandbox = local.ready(workspace).await.unwrap().unwrap();
     let call = CallId::from(Uuid::now_v7());
     let asked = Reserve { call, direct: true, wait: PATIENCE };
-    let Place::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("there are places") };
+    let Reservation::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("there are places") };
     let command = Exec {
         call,
         grant,

@@ -100,7 +100,7 @@ impl Times {
     fn checked(&self, now: Timestamp) -> Result<(), TimesError> {
         let Self::Rule { rrule, time_zone, begins } = self else { return Ok(()) };
         let zone = zone_of(time_zone)?;
-        let first = parsed(begins).ok_or_else(|| TimesError::Begins(begins.clone()))?;
+        let first = parse_begin(begins).ok_or_else(|| TimesError::Begins(begins.clone()))?;
         if first < clock::local(now - OLDEST, zone) {
             return Err(TimesError::Rule("it begins more than a year ago".into()));
         }
@@ -123,7 +123,7 @@ impl Times {
             Self::Once { at } => Next { at: (last.is_none() && *at > after).then_some(*at), missed: 0 },
             Self::Rule { rrule, time_zone, begins } => {
                 let none = Next { at: None, missed: 0 };
-                let (Ok(zone), Some(begins)) = (zone_of(time_zone), parsed(begins)) else { return none };
+                let (Ok(zone), Some(begins)) = (zone_of(time_zone), parse_begin(begins)) else { return none };
                 // In the phase of the begin: the last time may be one that the clock had moved.
                 let times_near = |near: Timestamp| rule::Times::near(rrule, zone, begins, near).ok();
                 let from = last.unwrap_or_default();
@@ -163,7 +163,7 @@ fn on_the_clock(text: &str) -> Option<String> {
     Some(format!("{date}T{time}"))
 }
 
-fn parsed(begins: &str) -> Option<NaiveDateTime> {
+fn parse_begin(begins: &str) -> Option<NaiveDateTime> {
     NaiveDateTime::parse_from_str(begins, FORM).ok()
 }
 

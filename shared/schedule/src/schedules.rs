@@ -9,7 +9,7 @@ use crate::{
 };
 use actor::{Content, Envelope, Mailbox};
 use domain::{Code, CommandId, Error, Mode, Principal, Timestamp, WorkspaceId, chat::persona_name};
-use ports::{Clock, Expect, Query, Table, Write, validate};
+use ports::{Clock, Expect, Query, Table, URGENT, Write, validate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -307,8 +307,12 @@ impl Schedules {
         by: &Principal,
         body: ScheduleCommand,
     ) -> Result<(), Error> {
+        let ends_work = matches!(body, ScheduleCommand::Pause | ScheduleCommand::Delete);
         let envelope = Envelope { id, at: self.clock.now(), by: by.clone(), content: Content::Command { body } };
-        let message = envelope.to(&actor_id(workspace, schedule)).map_err(internal)?;
+        let mut message = envelope.to(&actor_id(workspace, schedule)).map_err(internal)?;
+        if ends_work {
+            message.priority = URGENT;
+        }
         self.mailbox.send(message).await.map_err(internal)
     }
 }

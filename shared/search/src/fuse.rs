@@ -36,7 +36,7 @@ pub(crate) struct RankedFile<'a> {
     pub terms: Vec<usize>,
 }
 
-fn shown(hit: &IndexedHit) -> ShownFile<'_> {
+fn shown_file(hit: &IndexedHit) -> ShownFile<'_> {
     let IndexedFile { path, v, author, updated_at, .. } = hit.document.as_ref().unwrap_or(&hit.file);
     ShownFile { path, v: *v, author, updated_at: *updated_at, is_document: hit.document.is_some() }
 }
@@ -51,7 +51,7 @@ pub(crate) fn by_words<'a>(
     let mut all = Vec::new();
     for ranked in ranked {
         let Some(hit) = found.files.get(&ranked.file) else { continue };
-        let (file, shown) = (hit.document.as_ref().unwrap_or(&hit.file), shown(hit));
+        let (file, shown) = (hit.document.as_ref().unwrap_or(&hit.file), shown_file(hit));
         if fits(&shown) && known.insert(file.file_id) {
             all.push(RankedFile {
                 file,
@@ -83,7 +83,7 @@ pub(crate) fn by_meaning(found: &IndexNearest) -> Vec<RankedFile<'_>> {
                 let near_by = f64::from(near.similarity);
                 free.insert(RankedFile {
                     file,
-                    kind: kind(&shown(hit)),
+                    kind: kind(&shown_file(hit)),
                     passage: Some(near.passage),
                     passages: 1,
                     with_words: 0,

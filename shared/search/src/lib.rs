@@ -165,7 +165,9 @@ impl Search {
             Some(tag) => Some(Arc::new(answer::paths_tagged(reader, tag).await?)),
             None => None,
         };
-        let (mut wanted, mut note, mut usage) = (None, None, Usage::default());
+        let (mut wanted, mut usage) = (None, Usage::default());
+        let lacks_model = mode == Mode::Hybrid && embedder.is_none();
+        let mut note = lacks_model.then(|| "words alone decided: no embedding model is configured".to_owned());
         if let Some(embedder) = &embedder {
             match Embedding::query(&**embedder, &request.query).await {
                 Ok((vector, used)) => (wanted, usage) = (Some(answer::WantedMeaning { embedder, vector }), used),

@@ -20,8 +20,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use workspace::{CHANGES_KEPT, Content, Decoded, Info, LATE, Workspace, is_damage_of_index};
 
-/// The form of [`Progress`]: an index with another one is made anew.
-const FORMAT: u32 = 2;
+/// The form of [`Progress`] and of the words of an index. With another one, all files are listed and read again; a passage that has not changed keeps
+/// its vector.
+const FORMAT: u32 = 3;
 /// How long after rows were left out that could not be read all files are listed again: they may have been repaired.
 const LISTED_AGAIN: Duration = Duration::from_secs(3600);
 /// How long before records expire an index is made anew instead of brought up to date.
@@ -380,15 +381,16 @@ fn cut(content: &Content) -> Vec<ports::Passage> {
     Decoded::of(&content.bytes).map_or_else(Vec::new, |decoded| chunk::passages(&decoded.text, form))
 }
 
-/// The name of the content to index; none for a file that is found by its name alone: a folder, a long one, and a document that has Markdown.
+/// The name of the content to index, in the form of its words; none for a file that is found by its name alone: a folder, a long one, and a document that
+/// has Markdown.
 fn seal(info: &Info) -> Option<String> {
     let has_markdown = info.conversion.as_ref().is_some_and(|conversion| conversion.markdown.is_some());
     match info.kind {
         _ if info.size > MAX_TEXT => None,
         FileKind::Folder => None,
-        FileKind::Projection => Some(format!("size:{}", info.size)),
+        FileKind::Projection => Some(format!("{FORMAT}:size:{}", info.size)),
         FileKind::File if has_markdown => None,
-        FileKind::File => info.sha256.map(|digest| digest.to_string()),
+        FileKind::File => info.sha256.map(|digest| format!("{FORMAT}:{digest}")),
     }
 }
 

@@ -81,7 +81,7 @@ fn parting(a: Option<&TraceLine>, b: Option<&TraceLine>) -> Option<Divergence> {
     }
     let values = |kind: DivergenceKind, a: &Value, b: &Value| Divergence {
         differences: differences(a, b, MOST),
-        ..at(left, kind, Some(canonical::shown(a)), Some(canonical::shown(b)))
+        ..at(left, kind, Some(canonical::trace_value(a)), Some(canonical::trace_value(b)))
     };
     let other = |kind: DivergenceKind| at(left, kind, Some(value_of(left)), Some(value_of(right)));
     match (&left.what, &right.what) {
@@ -118,7 +118,7 @@ fn parting(a: Option<&TraceLine>, b: Option<&TraceLine>) -> Option<Divergence> {
 fn node_parting(line: &TraceLine, a: &NodeExecution, b: &NodeExecution) -> Option<Divergence> {
     let values = |kind: DivergenceKind, left: &Value, right: &Value| Divergence {
         differences: differences(left, right, MOST),
-        ..at(line, kind, Some(canonical::shown(left)), Some(canonical::shown(right)))
+        ..at(line, kind, Some(canonical::trace_value(left)), Some(canonical::trace_value(right)))
     };
     // The cause first: the input, the denials, the end, the output.
     if a.input != b.input {

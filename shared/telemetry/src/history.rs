@@ -190,6 +190,7 @@ impl<'a> History<'a> {
             | TaskEvent::AgentWaits { .. }
             | TaskEvent::Archived { .. }
             | TaskEvent::Prioritized { .. }
+            | TaskEvent::Labelled { .. }
             | TaskEvent::Deleted { .. }
             | TaskEvent::Cleared
             | TaskEvent::PlanStep { .. }

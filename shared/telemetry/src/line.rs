@@ -74,7 +74,7 @@ impl TraceLine {
                 if let Some(kind) = kind {
                     put("kind", json!(kind));
                 }
-                put("input", canonical::shown(input));
+                put("input", canonical::trace_value(input));
                 if !files.is_empty() {
                     put("files", json!(files));
                 }
@@ -82,8 +82,8 @@ impl TraceLine {
             TraceFact::Node(visit) => {
                 put("node", json!(visit.node));
                 put("status", json!(visit.status));
-                put("input", canonical::shown(&visit.input));
-                put("output", canonical::shown(&visit.output));
+                put("input", canonical::trace_value(&visit.input));
+                put("output", canonical::trace_value(&visit.output));
                 if let Some(error) = &visit.error {
                     put("error", json!(error.code));
                 }
@@ -117,7 +117,7 @@ impl TraceLine {
             TraceFact::Ended { status, output, exit, error } => {
                 put("ended", json!(status));
                 put("exit", json!(exit));
-                put("output", canonical::shown(output));
+                put("output", canonical::trace_value(output));
                 if let Some(error) = error {
                     put("error", json!(error.code));
                 }

@@ -174,6 +174,7 @@ impl Open {
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
             | TaskEvent::Prioritized { .. }
+            | TaskEvent::Labelled { .. }
             | TaskEvent::Deleted { .. }
             | TaskEvent::Cleared
             | TaskEvent::Waiting { .. }

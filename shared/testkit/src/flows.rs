@@ -1,7 +1,7 @@
 //! The smallest flows that show a feature each, as the text of a `workflow.yaml`: for tests in any world that need some flow. Tests of the
 //! manifests themselves have their own.
 
-use domain::{Budget, NodeId, TaskConfig, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
+use domain::{Budget, Labels, NodeId, TaskConfig, TaskId, Timestamp, UserId, WorkspaceId, task::FlowRef};
 use serde_json::json;
 
 /// A task that was made at the beginning of time, with default settings.
@@ -26,6 +26,7 @@ pub fn task(workspace: WorkspaceId, task: TaskId, flow: FlowRef, start: impl Int
         handoff: None,
         budget: Budget::default(),
         refused: None,
+        labels: Labels::default(),
         created_at: Timestamp::default(),
     }
 }

@@ -37,6 +37,32 @@ pub(crate) fn line(text: &str, max: usize) -> std::borrow::Cow<'_, str> {
     format!("{} [… {left} more in this line]", text.get(..end).unwrap_or_default()).into()
 }
 
+/// A text without the escape codes of terminals (ECMA-48): colours and moves of a cursor say nothing to a model or on a page.
+pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
+    const ESCAPE: char = '\u{1b}';
+    if !text.contains(ESCAPE) {
+        return text.into();
+    }
+    let mut parts = text.split(ESCAPE);
+    let begins = parts.next().unwrap_or_default().to_owned();
+    parts.map(after_code).fold(begins, |plain, part| plain + part).into()
+}
+
+/// The rest of a text that begins with an escape code, without its escape character.
+fn after_code(text: &str) -> &str {
+    // A text for the terminal, such as its title: it ends with a bell, with the next escape code, or at the latest with its line.
+    if text.starts_with([']', 'P', 'X', '^', '_']) {
+        let end = text.find(['\u{7}', '\n']).unwrap_or(text.len());
+        let rest = text.get(end..).unwrap_or_default();
+        return rest.strip_prefix('\u{7}').unwrap_or(rest);
+    }
+    let (rest, last) = match text.strip_prefix('[') {
+        Some(rest) => (rest.trim_start_matches(|c: char| (' '..='?').contains(&c)), '@'),
+        None => (text.trim_start_matches(|c: char| (' '..='/').contains(&c)), '0'),
+    };
+    rest.strip_prefix(|c: char| (last..='~').contains(&c)).unwrap_or(rest)
+}
+
 /// The last lines of an output, as many as fit.
 pub(crate) fn end_of(output: &str) -> String {
     let cut = output.ceil_char_boundary(output.len().saturating_sub(MAX_TOLD));
@@ -59,6 +85,22 @@ mod tests {
         let (text, cut) = cap("é".repeat(MAX_BYTES));
         assert!(cut && text.len() < MAX_BYTES + 2048);
         assert_eq!(line("éé", 3), "é [… 2 bytes more in this line]");
+    }
+
+    #[test]
+    fn escape_codes_of_terminals_are_left_out() {
+        for (text, expected) in [
+            ("a [31m é\t", "a [31m é\t"),
+            ("\u{1b}[1;31merror\u{1b}[0m: é", "error: é"),
+            ("\u{1b}[?25l\u{1b}[2K\rdone\u{1b}(B\u{1b}7", "\rdone"),
+            ("\u{1b}]8;;https://a.b\u{7}link\u{1b}]8;;\u{1b}\\ after", "link after"),
+            ("\u{1b}]0;a title without end\nnext", "\nnext"),
+            ("cut\u{1b}[3", "cut"),
+            ("cut\u{1b}", "cut"),
+            ("\u{1b}[31é", "é"),
+        ] {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
     }
 
     #[test]

@@ -14,11 +14,12 @@ mod result;
 
 pub use result::CommandResult;
 
-use crate::caps::{MAX_BYTES, end_of};
+use crate::caps::{MAX_BYTES, end_of, plain};
 use domain::{CallId, Code, Error, FilePath, Timestamp};
 use futures::StreamExt;
 use ports::{
-    Exec, ExecEnd, ExecEvent, Execution, Grant, Listener, Place, Reserve, Sandbox, SandboxState, SandboxView, Sandboxes,
+    Exec, ExecEnd, ExecEvent, Execution, Grant, Listener, Reservation, Reserve, Sandbox, SandboxState, SandboxView,
+    Sandboxes,
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -325,13 +326,13 @@ async fn placed(
     let (direct, wait) = (command.waits == SandboxWait::Here, command.waits_here());
     loop {
         match sandbox.reserve(Reserve { call: command.call, direct, wait }).await {
-            Ok(Place::Granted(grant)) => return Ok((sandbox, grant, hidden)),
-            Ok(Place::Busy) => {
+            Ok(Reservation::Granted(grant)) => return Ok((sandbox, grant, hidden)),
+            Ok(Reservation::Busy) => {
                 let why = "the sandbox has no place for the command now, so it did not run";
                 let hint = "try again when some of the commands that run there have ended";
                 return Err(command.later(not_begun(why.into()).hint(hint)));
             }
-            Ok(Place::Killed) => {
+            Ok(Reservation::Killed) => {
                 return Err(Error::new(Code::Cancelled, "the command was ended before it began, so it did not run"));
             }
             Err(ports::Error::Invalid(why)) => return Err(Error::new(Code::InvalidArgument, why)),
@@ -404,7 +405,7 @@ async fn followed(sandbox: &dyn Sandbox, exec: Exec, told: &mut Option<(&Listene
         // A command that is followed anew tells its output from the beginning.
         if let Some((told, so_far)) = told.as_mut().filter(|(_, so_far)| *so_far < ran.output.len() && !is_end) {
             *so_far = ran.output.len();
-            (told.0)(end_of(&ran.output));
+            (told.0)(end_of(&plain(&ran.output)));
         }
         if is_end {
             return Ok(Followed::Ended(Box::new(ran)));

@@ -2,6 +2,7 @@
 
 use crate::{
     call::{self, Answer, Call, Done},
+    caps::plain,
     command::{Command, CommandResult, Commands, SandboxWait, run_told},
     effects::{Declaration, Declare},
     keep::{self, Keep},
@@ -9,6 +10,7 @@ use crate::{
 use domain::{Error, FilePath};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use std::time::Duration;
 use workspace::Action;
 
@@ -76,12 +78,46 @@ pub(crate) async fn exec(call: &Call<'_>, args: ExecArgs, commands: Commands) ->
     let id = call.call_id;
     let command = Command { call: id, words, folder, root, stdin, timeout, network, start_timeout, waits, keep };
     let ran = run_told(&call.workspace, &command, call.told.as_ref()).await?;
-    let mut done = told(&ran);
+    let mut done = report(&ran);
     if ran.end.timed_out {
         done.output.push_str(&about_time(timeout, commands.longest));
     }
     keep::write(call, &keeps, &ran, &mut done).await;
     Ok(done)
+}
+
+/// The outcome of a command for a program.
+#[derive(Debug)]
+pub struct RanCommand {
+    /// Its end and its output.
+    pub ran: CommandResult,
+    /// The same as text, with a line per file.
+    pub text: String,
+    /// The same as data.
+    pub data: Value,
+    /// Why it is no success: its end, or a file that could not be kept.
+    pub failure: Option<Error>,
+}
+
+/// Runs a command as [`crate::run_command`] does, and makes versions of the files that `keep` names: their paths below `$TMPDIR`, and those in the
+/// workspace.
+///
+/// # Errors
+/// Those of [`crate::run_command`]; `INVALID_ARGUMENT` and `FORBIDDEN` for a place that is none, or that the caller may not write.
+pub async fn run_keeping(
+    call: &Call<'_>,
+    command: Command,
+    keep: impl Iterator<Item = (String, String)> + Send,
+) -> Result<RanCommand, Error> {
+    let keep: Vec<Keep> = keep.map(|(from, to)| Keep { from, to }).collect();
+    keep::demand(call, &keep)?;
+    let sources = keep.iter().map(Keep::source).collect::<Result<_, _>>()?;
+    let ran = run_told(&call.workspace, &Command { keep: sources, ..command }, None).await?;
+    let mut done = report(&ran);
+    keep::write(call, &keep, &ran, &mut done).await;
+    let Done { output: text, result: data, failed, .. } = done;
+    let failure = failed.or_else(|| keep::failure(&data));
+    Ok(RanCommand { ran, text, data, failure })
 }
 
 /// The note about a command whose time was up.
@@ -92,9 +128,9 @@ fn about_time(timeout: Duration, longest: Duration) -> String {
     }
 }
 
-/// The result of a command that ran, as text for a model and data for programs.
-pub(crate) fn told(ran: &CommandResult) -> Done {
-    let mut output = ran.output.clone();
+/// The result of a command that ran, as text for a model and data for programs, which has the output byte for byte.
+pub(crate) fn report(ran: &CommandResult) -> Done {
+    let mut output = plain(&ran.output).into_owned();
     if !(output.is_empty() || output.ends_with('\n')) {
         output.push('\n');
     }

@@ -24,7 +24,7 @@ const MOST_LINE: usize = 500;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keep {
     /// A file or a folder below $TMPDIR, such as out/chart.png.
-    from: String,
+    pub from: String,
     /// Its path in the workspace, such as /projects/app/chart.png; the files of a folder get their paths below it.
     pub to: String,
 }
@@ -121,9 +121,19 @@ async fn version(call: &Call<'_>, one: &Keep, file: &KeptFile, began: Timestamp)
         Err(error) if error.code == Code::NotFound => Expect::Absent,
         Err(error) => return Err(error),
     };
-    let writer = Writer { is_part: true, ..call.writer() };
+    let writer = Writer { key: None, ..call.writer() };
     let change = call.workspace.write(&path, content.clone(), expect, &writer).await?;
     Ok(KeptVersion { path, file_id: change.file_id, v: change.v, is_new: true })
+}
+
+/// The failure of a command of which something could not be kept, by the result of its call; none where everything was.
+pub(crate) fn failure(result: &Value) -> Option<Error> {
+    let left_out = result.get("left_out")?.as_array()?;
+    let text = |key: &str| left_out.first()?.get(key)?.as_str();
+    let (from, why) = (text("from")?, text("why")?);
+    let count = counted(left_out.len(), "file");
+    let message = format!("{count} of the command could not be kept, the first is {from}: {why}");
+    Some(Error::new(Code::Unprocessable, message))
 }
 
 /// Adds a line per file to the output, as many as fit, and all of them to the result.

@@ -52,6 +52,7 @@ pub use command::{Command, CommandResult, Commands, SandboxWait, kill_command, r
 pub use confined_calls::confined;
 pub use disk::{check_glob, is_at};
 pub use effects::{Access, Effects, TouchedPath};
+pub use exec::{RanCommand, run_keeping};
 pub use kind::ToolKind;
 pub use media::MediaRef;
 pub use plan::{PlanItem, PlanState, free_steps, plan_digest};

@@ -266,11 +266,13 @@ async fn large(call: &Call<'_>, path: FilePath, args: &Read, room: Room) -> Resu
     };
     let most = if is_program(call) { FILE_BYTES } else { room.bytes };
     let (from, most) = (from as u64, most as u64);
+    demand_byte(&path, from, size)?;
     let bytes = call.workspace.read(&path, Some(from..from.saturating_add(most))).await?.bytes;
     let end = from + bytes.len() as u64;
     // A part may begin and end in the middle of a character.
     let part = String::from_utf8_lossy(&bytes);
-    let text = format!("{part}\n[bytes {from}-{end} of {size}; go on with from_byte {end}; hash {hash}]");
+    let goes_on = if end < size { format!("; go on with from_byte {end}") } else { ", the end".into() };
+    let text = format!("{part}\n[bytes {from}-{end} of {size}{goes_on}; hash {hash}]");
     let more = json!({ "content": part, "from_byte": from, "to_byte": end, "bytes": size });
     Ok(Part { path, digest, is_earlier: false, text, truncated: end < size, result: with(about, more) })
 }
@@ -322,13 +324,19 @@ fn numbered(path: &FilePath, content: &str, args: &Read, room: Room, hash: &str)
     Ok((text, truncated, json!({ "content": part, "from_line": offset, "to_line": next - 1, "lines": total })))
 }
 
+/// Refuses a part that begins behind the end of a file.
+fn demand_byte(path: &FilePath, from: u64, total: u64) -> Result<(), Error> {
+    if from <= total {
+        return Ok(());
+    }
+    let message = format!("{path} has {}; there is no byte {from}", counted(total, "byte"));
+    Err(Error::new(Code::Unprocessable, message).detail("field", "from_byte"))
+}
+
 /// The text from a byte on, as it is.
 fn from_byte(path: &FilePath, content: &str, from: usize, most: usize, hash: &str) -> Result<ShownText, Error> {
     let total = content.len();
-    if from > total {
-        let message = format!("{path} has {}; there is no byte {from}", counted(total, "byte"));
-        return Err(Error::new(Code::Unprocessable, message).detail("field", "from_byte"));
-    }
+    demand_byte(path, from as u64, total as u64)?;
     let from = content.floor_char_boundary(from);
     let end = content.floor_char_boundary(from.saturating_add(most));
     let part = content.get(from..end).unwrap_or_default();

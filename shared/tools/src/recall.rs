@@ -125,7 +125,7 @@ async fn by_index(
     mode: ::search::Mode,
 ) -> Result<(FoundFiles, &'static str), Error> {
     let answer = search.find(&call.workspace, request, mode).await?;
-    let results = answer.results.iter().map(|hit| Ok((to_value(hit)?, told(hit)))).collect::<Result<_, Error>>()?;
+    let results = answer.results.iter().map(|hit| Ok((to_value(hit)?, hit_text(hit)))).collect::<Result<_, Error>>()?;
     let ::search::Answer { total, complete, pending, note, usage, .. } = answer;
     let mode = match answer.mode {
         ::search::Mode::Text => "text",
@@ -139,7 +139,7 @@ fn to_value(hit: &Hit) -> Result<Value, Error> {
     serde_json::to_value(hit).map_err(|error| Error::new(Code::Internal, error.to_string()))
 }
 
-fn told(hit: &Hit) -> String {
+fn hit_text(hit: &Hit) -> String {
     let lines = hit.lines.map(|lines| format!(":{}-{}", lines.first, lines.last)).unwrap_or_default();
     let snippet: String = hit.snippet.iter().map(|part| part.text.as_str()).collect();
     let snippet = if hit.lines.is_some() { indented(&snippet) } else { String::new() };

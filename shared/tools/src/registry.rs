@@ -346,7 +346,7 @@ impl Registry {
         let (folder, network) = (root.clone(), commands.network && tool.network);
         let (stdin, keep) = (None, Vec::new());
         let command = Command { call, words, folder, root, stdin, timeout, network, start_timeout, waits, keep };
-        Ok(exec::told(&command::run_told(workspace, &command, told).await?))
+        Ok(exec::report(&command::run_told(workspace, &command, told).await?))
     }
 
     /// The kind of a tool that servers have, or that searches theirs.

@@ -75,7 +75,7 @@ impl Search {
         });
         let whole =
             whole.await.map_err(|_| Error::new(Code::Timeout, format!("no answer within {} s", TIME.as_secs())))??;
-        Ok(told(&self.results(&whole, count)))
+        Ok(as_answer(&self.results(&whole, count)))
     }
 
     fn request(&self, client: &reqwest::Client, query: &str, count: usize) -> reqwest::RequestBuilder {
@@ -107,7 +107,7 @@ impl Search {
     }
 }
 
-fn told(results: &[Value]) -> ServedAnswer {
+fn as_answer(results: &[Value]) -> ServedAnswer {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let lines: Vec<String> = (1..)
         .zip(results)

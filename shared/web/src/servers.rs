@@ -82,7 +82,7 @@ impl ToolServers for Web {
             _ => {
                 let (mut tools, faults) = declared(of);
                 let Some(found) = tools.remove(tool) else {
-                    let error = Error::not_found("tool", tool.chars().take(64).collect::<String>());
+                    let error = Error::no_tool(tool);
                     let why: Vec<_> = faults.iter().map(|(file, why)| format!("{file}: {why}")).collect();
                     return Err(match why.is_empty() {
                         true => error.hint("files in /system/tools declare tools"),

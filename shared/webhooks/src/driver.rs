@@ -64,7 +64,7 @@ impl Deliveries {
             tracing::error!(group = delivery.group, "a message is for no webhook");
             return Ok(Outcome::Settled);
         };
-        let source = match store::parsed(&delivery.body)? {
+        let source = match store::from_json(&delivery.body)? {
             HookMessage::Wake { source } => source,
             HookMessage::Event { source, event } => {
                 let new = Delivery::new(workspace, webhook, &source, event, self.clock.now());

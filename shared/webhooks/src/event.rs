@@ -122,7 +122,7 @@ fn request(event: &ChatEvent, turn: Option<TurnId>) -> Option<(EventType, Timest
     match event {
         ChatEvent::Asked { question_id, questions, at, expires_at, .. } => {
             let facts = json!({
-                "turn_id": turn, "question_id": question_id, "questions": told(questions), "expires_at": expires_at,
+                "turn_id": turn, "question_id": question_id, "questions": questions_json(questions), "expires_at": expires_at,
             });
             Some((EventType::QuestionAsked, *at, facts))
         }
@@ -155,7 +155,7 @@ pub fn of_task(state: &TaskState, entry: &Entry<TaskEvent>) -> Vec<WebhookEvent>
         }
         TaskEvent::Asked { node, question_id, questions, at, expires_at } => {
             let facts = json!({
-                "node": node, "question_id": question_id, "questions": told(questions), "expires_at": expires_at,
+                "node": node, "question_id": question_id, "questions": questions_json(questions), "expires_at": expires_at,
             });
             Some((EventType::QuestionAsked, *at, facts))
         }
@@ -242,7 +242,7 @@ fn fields(object: Value) -> Map<String, Value> {
     }
 }
 
-fn told(questions: &[Question]) -> Vec<Value> {
+fn questions_json(questions: &[Question]) -> Vec<Value> {
     let told = |one: &Question| json!({ "name": shortened(&one.name, QUESTION), "question": shortened(&one.question, QUESTION) });
     questions.iter().take(QUESTIONS).map(told).collect()
 }

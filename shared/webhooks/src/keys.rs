@@ -42,7 +42,7 @@ impl HookKeys {
     /// # Errors
     /// `INVALID_ARGUMENT` for a text without a key, or with one of less than 32 bytes.
     pub fn new(text: &Secret) -> Result<Self, Error> {
-        Ok(Self(Arc::new(Source::Given(parsed(text)?))))
+        Ok(Self(Arc::new(Source::Given(parse_keys(text)?))))
     }
 
     /// From a text that is read, or made, when the first webhook needs it: a host without webhooks has no key to keep.
@@ -58,7 +58,7 @@ impl HookKeys {
                 if let Some(keys) = &*keys {
                     return Ok(keys.clone());
                 }
-                Ok(keys.insert(parsed(&read()?)?).clone())
+                Ok(keys.insert(parse_keys(&read()?)?).clone())
             }
         }
     }
@@ -85,7 +85,7 @@ impl HookKeys {
     }
 }
 
-fn parsed(text: &Secret) -> Result<Keys, Error> {
+fn parse_keys(text: &Secret) -> Result<Keys, Error> {
     let lines = text.expose().lines().map(str::trim).filter(|line| !line.is_empty());
     let keys: Vec<(String, Secret)> = lines.map(|line| (fingerprint(line), Secret::new(line))).collect();
     if keys.is_empty() || keys.iter().any(|(_, key)| key.expose().len() < MIN_KEY) {

@@ -88,7 +88,7 @@ pub(crate) async fn webhooks(table: &dyn Table, workspace: WorkspaceId) -> Resul
 
 async fn held_set(table: &dyn Table, workspace: WorkspaceId) -> Result<(WebhookSet, Expect)> {
     match table.get(&set_key(workspace)).await? {
-        Some(item) => Ok((parsed(&item.body)?, Expect::Rev(item.rev))),
+        Some(item) => Ok((from_json(&item.body)?, Expect::Rev(item.rev))),
         None => Ok((WebhookSet::default(), Expect::Absent)),
     }
 }
@@ -143,7 +143,7 @@ pub(crate) async fn delivery(
     id: Uuid,
 ) -> Result<Option<HeldItem<Delivery>>> {
     let item = table.get(&delivery_key(workspace, webhook, id)).await?;
-    item.map(|item| Ok(HeldItem { value: parsed(&item.body)?, rev: item.rev })).transpose()
+    item.map(|item| Ok(HeldItem { value: from_json(&item.body)?, rev: item.rev })).transpose()
 }
 
 /// Records a new delivery at the end of its line. One that is recorded already stays as it is.
@@ -195,7 +195,7 @@ pub(crate) async fn first(
     loop {
         let page = table.query(&Query::prefix(&pk, &format!("{source}/"), 2)).await?;
         let Some(item) = page.items.into_iter().next() else { return Ok(None) };
-        match parsed(&item.body) {
+        match from_json(&item.body) {
             Ok(id) => return Ok(Some((item.key, id))),
             // A newer version may have written it, and can read it.
             Err(error) if is_json(&item) => return Err(error),
@@ -283,7 +283,7 @@ pub(crate) fn wake(
     Ok(QueueMessage { deliver_at: at, ..message })
 }
 
-pub(crate) fn parsed<T: DeserializeOwned>(body: &str) -> Result<T> {
+pub(crate) fn from_json<T: DeserializeOwned>(body: &str) -> Result<T> {
     serde_json::from_str(body).map_err(|error| Error::Damaged(error.to_string()))
 }
 
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn webhooks_with_a_field_of_a_newer_version_are_left_to_its_workers() {
-        let read = |body: &str| parsed::<WebhookSet>(body).map_err(|error| error.is_damage());
+        let read = |body: &str| from_json::<WebhookSet>(body).map_err(|error| error.is_damage());
         assert!(read(r#"{"webhooks":[]}"#).is_ok());
         // A delivery that needs such a row waits for a newer worker, and counts no failure.
         assert_eq!(read(r#"{"webhooks":[],"later":[]}"#).err(), Some(true));

@@ -81,8 +81,8 @@ impl Workspace {
     /// # Errors
     /// Those of [`Workspace`].
     pub async fn applied(&self, writer: &Writer) -> Result<Option<Change>> {
-        let Some(call) = writer.answers() else { return Ok(None) };
-        let item = self.0.table.get(&self.0.keys.call(call)).await.map_err(error::port)?;
+        let Some(key) = writer.key else { return Ok(None) };
+        let item = self.0.table.get(&self.0.keys.call(key)).await.map_err(error::port)?;
         item.map(|item| error::parse(&item.body)).transpose()
     }
 
@@ -172,8 +172,8 @@ impl Workspace {
         answer: String,
     ) -> Result<bool> {
         let body = error::json(change)?;
-        if let Some(call) = writer.answers() {
-            let record = Write::put(self.0.keys.call(call), answer, Expect::Absent);
+        if let Some(key) = writer.key {
+            let record = Write::put(self.0.keys.call(key), answer, Expect::Absent);
             writes.push(record.expiring(change.at + CALLS_KEPT));
         }
         let stamp = self.0.clock.stamp();

@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     pub sandbox_mirror: OnceLock<Arc<SandboxMirror>>,
     pub damages: Damages,
     /// Set where others keep something of workspaces, too.
-    pub remains: OnceLock<Arc<dyn Remains>>,
+    pub dependents: OnceLock<Arc<dyn Dependents>>,
     /// Those who keep something of workspaces in memory. Weak, since they hold the workspaces.
     pub deletion_observers: Mutex<Vec<Weak<dyn DeletionObserver>>>,
     /// The bus on which changes are announced.
@@ -69,7 +69,7 @@ pub(crate) struct Shared {
 
 /// Removes what other crates keep of a workspace.
 #[async_trait]
-pub trait Remains: Send + Sync {
+pub trait Dependents: Send + Sync {
     /// Removes all of it, of a workspace in which nothing works any more. Again is harmless, and goes on after an error.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Workspaces {
             cache,
             sandbox_mirror,
             damages: Damages::default(),
-            remains: OnceLock::new(),
+            dependents: OnceLock::new(),
             deletion_observers: Mutex::default(),
             bus: OnceLock::new(),
             handoffs: OnceLock::new(),

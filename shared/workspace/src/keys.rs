@@ -25,8 +25,8 @@ impl Keys {
     pub fn deletion(self) -> Key {
         Key::new(DELETIONS, self.0.to_string())
     }
-    /// The note that the workspace was deleted, until the last of it is removed ([`crate::Remains`]).
-    pub fn remains(self) -> Key {
+    /// The note that the workspace was deleted, until the last of it is removed ([`crate::Dependents`]).
+    pub fn tombstone(self) -> Key {
         ports::deleted_workspace(self.0)
     }
     /// The note of the workspace that it was made within.

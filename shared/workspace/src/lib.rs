@@ -94,7 +94,7 @@ pub use error::is_damage_of_index;
 pub use export_import::{Format, Imported, Source};
 pub use files::ReadableTree;
 pub use fsck::{CheckCounts, FsckFault, FsckPart};
-pub use handle::{DeletionObserver, HandoffObserver, Projector, Remains, Workspace, Workspaces};
+pub use handle::{DeletionObserver, Dependents, HandoffObserver, Projector, Workspace, Workspaces};
 pub use handoff::{FileInFolder, ForgottenHandoff, HANDOFF_SHARDS, PendingHandoff};
 pub use homes::Profile;
 pub use index::MAX_DEPTH;

@@ -225,10 +225,11 @@ impl Change {
 pub struct Writer {
     /// The author.
     pub principal: Principal,
-    /// The tool call; the same call again has no further effect and gives the same result.
+    /// The tool call, by which a rewind finds the change.
     pub call: Option<CallId>,
-    /// Whether the change is one of several of its call: then the same call again makes it anew, and a content that is current makes none.
-    pub is_part: bool,
+    /// The idempotency key: the same change under it has no further effect and gives the same result. It is the id of the call for a change that is the
+    /// whole effect of its call. A part of a call has one of its own, or none: without one a content that is current makes no version.
+    pub key: Option<CallId>,
     /// Whether projections may be moved and removed, too: for those that nothing keeps, such as the file of a chat that is deleted.
     pub may_take_projections: bool,
     /// The rewind that the change is a part of.
@@ -248,7 +249,7 @@ impl Writer {
         Self {
             principal,
             call: None,
-            is_part: false,
+            key: None,
             may_take_projections,
             rewind: None,
             may_run: true,
@@ -256,13 +257,9 @@ impl Writer {
             attaches: false,
         }
     }
-    /// The call that a change is the whole effect of: it is remembered, and answers when the call comes again.
-    pub(crate) fn answers(&self) -> Option<CallId> {
-        self.call.filter(|_| !self.is_part)
-    }
-    /// `principal`, under a tool call.
+    /// `principal`, under a tool call of which the change is the whole effect.
     pub fn in_call(principal: Principal, call: CallId) -> Self {
-        Self { call: Some(call), ..Self::new(principal) }
+        Self { call: Some(call), key: Some(call), ..Self::new(principal) }
     }
 }
 

@@ -202,7 +202,7 @@ impl Workspace {
         let _tree = self.0.tree.read().await;
         let keys = self.0.keys;
         for _ in 0..ATTEMPTS {
-            if let Some(done) = self.marked(writer.call).await? {
+            if let Some(done) = self.marked(writer.key).await? {
                 return Ok(done);
             }
             let info = self.by_id(file).await?;
@@ -239,8 +239,8 @@ impl Workspace {
                 }
                 continue;
             }
-            if let Some(call) = writer.call {
-                let record = Write::put(keys.call(call), error::json(&done)?, Expect::Absent);
+            if let Some(key) = writer.key {
+                let record = Write::put(keys.call(key), error::json(&done)?, Expect::Absent);
                 writes.push(record.expiring(self.0.clock.now() + CALLS_KEPT));
             }
             if writes.is_empty() {

@@ -1,7 +1,7 @@
 //! The rows that other crates have of a deleted workspace, such as the logs of its chats. Work that is being stopped still writes there, so they are removed
 //! later, with all that came after the deletion.
 
-use crate::{DeletionObserver, Remains, Result, Workspace, Workspaces, error};
+use crate::{DeletionObserver, Dependents, Result, Workspace, Workspaces, error};
 use domain::{Code, Error, Timestamp, WorkspaceId};
 use ports::{Expect, Key, Query, Write};
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,8 @@ fn due(workspace: WorkspaceId, at: Timestamp) -> Key {
 
 impl Workspaces {
     /// From now on this removes what others keep of deleted workspaces; the first one counts.
-    pub fn removing(&self, remains: Arc<dyn Remains>) {
-        drop(self.0.remains.set(remains));
+    pub fn set_dependents(&self, dependents: Arc<dyn Dependents>) {
+        drop(self.0.dependents.set(dependents));
     }
 
     /// From now on this learns of the workspaces that this process deletes, for as long as somebody holds it.
@@ -73,8 +73,8 @@ impl Workspaces {
 
 impl Workspace {
     /// What removes the things that other crates keep, if they keep any.
-    fn others(&self) -> Option<Arc<dyn Remains>> {
-        self.0.shared.upgrade()?.remains.get().cloned()
+    fn others(&self) -> Option<Arc<dyn Dependents>> {
+        self.0.shared.upgrade()?.dependents.get().cloned()
     }
 
     /// The note for the first commit of a deletion; none where nobody else keeps anything.
@@ -85,7 +85,7 @@ impl Workspace {
         if self.others().is_none() {
             return Ok(None);
         }
-        let key = self.0.keys.remains();
+        let key = self.0.keys.tombstone();
         let earlier = self.0.table.get(&key).await.map_err(error::port)?;
         // A repeated deletion does not take the claim from a process that is at the removal.
         let note = earlier.map(|note| note.content::<Note>().unwrap_or_default()).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Workspace {
     /// [`Workspaces`]. The note stays then.
     pub(crate) async fn remove_remains(&self) -> Result<()> {
         let (table, keys) = (&self.0.table, self.0.keys);
-        let Some(note) = table.get(&keys.remains()).await.map_err(error::port)? else { return Ok(()) };
+        let Some(note) = table.get(&keys.tombstone()).await.map_err(error::port)? else { return Ok(()) };
         let others = self.others().ok_or_else(under_way)?;
         let mut rev = note.rev;
         // An earlier version may have made the workspace again, which is not to be touched.
@@ -111,14 +111,14 @@ impl Workspace {
             let removal = self.remove_rest_of_others(&*others);
             tokio::time::timeout(CLAIMED_FOR / 2, removal).await.map_err(|_| under_way())??;
         }
-        match table.commit(vec![Write::delete(keys.remains(), Expect::Rev(rev))]).await {
+        match table.commit(vec![Write::delete(keys.tombstone(), Expect::Rev(rev))]).await {
             // Another process claimed it, or the workspace was deleted once more.
             Err(ports::Error::Conflict { .. }) => Err(under_way()),
             removed => removed.map_err(error::port),
         }
     }
 
-    async fn remove_rest_of_others(&self, others: &dyn Remains) -> Result<()> {
+    async fn remove_rest_of_others(&self, others: &dyn Dependents) -> Result<()> {
         let id = self.0.id;
         others.remove(id).await?;
         self.clear(&self.0.keys.search()).await?;

@@ -74,7 +74,7 @@ impl Workspace {
     /// they are given; else those of [`Workspace`].
     pub async fn bring_to(&self, sandbox: &dyn Sandbox, chats: Option<&FilePath>) -> Result<()> {
         match sandbox.mirror() {
-            Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(Failed::told),
+            Some(mirror) => self.bring_in_line(mirror, chats).await.map_err(Failed::into_error),
             None => Ok(()),
         }
     }
@@ -106,7 +106,7 @@ enum Failed {
 }
 
 impl Failed {
-    fn told(self) -> Error {
+    fn into_error(self) -> Error {
         match self {
             Self::Here(error) => error,
             Self::There(error) => error::port(error),

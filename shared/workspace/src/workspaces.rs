@@ -73,7 +73,7 @@ impl Workspaces {
             let keys = workspace.0.keys;
             let mut writes = vec![Write::put(keys.workspace(), error::json(&info)?, Expect::Absent)];
             writes.push(Write::check(keys.deletion(), Expect::Absent));
-            writes.push(Write::check(keys.remains(), Expect::Absent));
+            writes.push(Write::check(keys.tombstone(), Expect::Absent));
             writes.extend(beside);
             writes.extend(workspace.taxonomy(&by, stamp)?);
             workspace.0.table.commit(writes).await.map_err(error::port)?;
@@ -283,7 +283,7 @@ impl Workspace {
             archive.blobs.delete_space(&space).await.map_err(error::port)?;
         }
         // The logs of work that is being stopped may have long bodies: those go with the logs.
-        if table.get(&keys.remains()).await.map_err(error::port)?.is_none() {
+        if table.get(&keys.tombstone()).await.map_err(error::port)?.is_none() {
             archive.blobs.delete_space(&ports::spill_space(*id)).await.map_err(error::port)?;
         }
         self.disk("to delete a workspace", |mirror| mirror.delete()).await?;

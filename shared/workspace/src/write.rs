@@ -108,7 +108,7 @@ impl Workspace {
                     FileContent::Bytes(content) => self.0.archive.put_again(digest, content).await?,
                     FileContent::Large { .. } => self.0.archive.expect_there(digest, size).await?,
                 }
-                if writer.answers().is_none() && writes.is_empty() {
+                if writer.key.is_none() && writes.is_empty() {
                     return Ok(change);
                 }
             } else {

@@ -83,6 +83,7 @@ fn grown(context_tokens: u64) -> ChatState {
         scenario: None,
         member: None,
         functions: Vec::new(),
+        labels: domain::Labels::default(),
     };
     let mut state = ChatState::default();
     let mut number = 0;

@@ -4,7 +4,7 @@ use crate::{Bench, Result, report::Figure, samples::Samples, server};
 use ::sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
-use ports::{Exec, Execution, Place, Reserve, Sandboxes};
+use ports::{Exec, Execution, Reservation, Reserve, Sandboxes};
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -51,7 +51,7 @@ fn local(home: &Path, workspace: WorkspaceId, isolation: Isolation) -> Result<Lo
 async fn run(local: &Local, workspace: WorkspaceId) -> Result<(Duration, Duration)> {
     let sandbox = local.ready(workspace).await?.ok_or("there is no sandbox")?;
     let call = CallId::from(Uuid::now_v7());
-    let Place::Granted(grant) = sandbox.reserve(Reserve { call, direct: true, wait: PATIENCE }).await? else {
+    let Reservation::Granted(grant) = sandbox.reserve(Reserve { call, direct: true, wait: PATIENCE }).await? else {
         return Err("there is no place".into());
     };
     let command = Exec {

@@ -89,7 +89,8 @@ impl Model for Slow {
             default: false,
             context_tokens: None,
         };
-        ["one", "two"].map(info).into()
+        let usual = ModelInfo { id: "one/usual".to_owned(), default: true, ..info("one") };
+        vec![info("one"), info("two"), usual]
     }
 }
 

@@ -1,4 +1,4 @@
-//! A type says whose it is: a bare participle or `Place` names one type at most.
+//! A type says whose it is: a bare participle or `Place` names one type at most. No function is called `told`.
 
 use crate::repository::{none, rust_files};
 use std::collections::BTreeMap;
@@ -58,6 +58,24 @@ fn a_bare_word_names_one_type_at_most() {
         often.map(|(name, paths)| format!("{name}: {}", paths.join(", "))).collect(),
         "Say in the name what was known, found or told: `KnownAgent`, and not `Known`",
     );
+}
+
+/// The name says that something was said, and neither the thing nor its form.
+#[test]
+fn no_function_is_called_told() {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    for (path, text) in ["shared", "functions"].into_iter().flat_map(rust_files) {
+        if !path.contains("/src/") || path.contains("/tests") {
+            continue;
+        }
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        seen += product.matches("fn ").count();
+        let told = |line: &&str| line.contains("fn told(") || line.contains("fn told<");
+        found.extend(product.lines().filter(told).map(|line| format!("{path}: {}", line.trim())));
+    }
+    assert!(seen > 5_000, "only {seen} functions were found");
+    none(found, "Say what it makes or does: `error_json`, `print_change`, `explain`");
 }
 
 #[test]

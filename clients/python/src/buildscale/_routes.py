@@ -250,6 +250,7 @@ Readable: TypeAlias = Literal[
     '/langgraph/assistants/{assistant_id}',
     '/langgraph/assistants/{assistant_id}/graph',
     '/langgraph/assistants/{assistant_id}/schemas',
+    '/langgraph/assistants/{assistant_id}/subgraphs',
     '/langgraph/info',
     '/langgraph/ok',
     '/langgraph/store/items',
@@ -260,6 +261,7 @@ Readable: TypeAlias = Literal[
     '/langgraph/threads/{thread_id}/runs/{run_id}/stream',
     '/langgraph/threads/{thread_id}/state',
     '/langgraph/threads/{thread_id}/state/{checkpoint_id}',
+    '/langgraph/threads/{thread_id}/stream',
     '/metrics',
     '/openai/v1/models',
     '/openai/v1/models/{model}',
@@ -313,6 +315,11 @@ class AgentStreamQuery(TypedDict):
 class CancelRunQuery(TypedDict):
     # Whether the answer comes when the run has ended: `1` or `0`.
     wait: NotRequired[str]
+    # `interrupt`: what was done stays.
+    action: NotRequired[str]
+
+
+class CancelRunsQuery(TypedDict):
     # `interrupt`: what was done stays.
     action: NotRequired[str]
 
@@ -507,6 +514,12 @@ class JoinRunStreamQuery(TypedDict):
     stream_mode: NotRequired[str]
 
 
+class JoinThreadStreamQuery(TypedDict):
+    # A mode, once for each: `run_modes` (`values`, `messages-tuple`, `updates` and `custom` of each run), `state_update` (`values`), `lifecycle` (the
+    # begin and the end of each run).
+    stream_mode: NotRequired[str]
+
+
 class ListArtifactsQuery(TypedDict):
     # Of this node.
     node: NotRequired[str]
@@ -545,6 +558,9 @@ class ListChatsQuery(TypedDict):
     limit: NotRequired[int]
     # The `next_cursor` of the page before.
     cursor: NotRequired[str]
+    # Only those that have this label, as `key=value`; given more than once, those that have all of them. A page may have fewer than its limit
+    # then, or none, and still have a next one.
+    label: NotRequired[list[str]]
 
 
 class ListDeadLettersQuery(TypedDict):
@@ -638,6 +654,9 @@ class ListTasksQuery(TypedDict):
     limit: NotRequired[int]
     # The `next_cursor` of the page before.
     cursor: NotRequired[str]
+    # Only those that have this label, as `key=value`; given more than once, those that have all of them. A page may have fewer than its limit
+    # then, or none, and still have a next one.
+    label: NotRequired[list[str]]
 
 
 class ListThreadsQuery(TypedDict):
@@ -732,6 +751,8 @@ class WatchChatQuery(TypedDict):
     # stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning; that of
     # a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
     after: NotRequired[int]
+    # As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again.
+    lastEventId: NotRequired[int]
     # The wire format: `native`.
     protocol: NotRequired[str]
     # A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
@@ -743,6 +764,8 @@ class WatchTaskQuery(TypedDict):
     # stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning; that of
     # a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
     after: NotRequired[int]
+    # As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again.
+    lastEventId: NotRequired[int]
     # The wire format: `native`.
     protocol: NotRequired[str]
     # A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
@@ -764,6 +787,8 @@ class WatchWorkspaceQuery(TypedDict):
     # stream of a chat begins at the start of the running turn, or live when none runs; that of a task at its beginning; that of
     # a workspace with the next change. The `id:` of a change of a workspace is a time in milliseconds since 1970.
     after: NotRequired[int]
+    # As the header `Last-Event-ID`, for an `EventSource` of a library: it puts the number behind the address when it connects again.
+    lastEventId: NotRequired[int]
     # The wire format: `native`.
     protocol: NotRequired[str]
     # A ticket to this stream, of `POST …/stream-tickets`, instead of a token. It is checked before the handler.
@@ -1015,6 +1040,9 @@ class Routes(Protocol):
     def get(self, route: Literal['/langgraph/assistants/{assistant_id}/schemas'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
+    def get(self, route: Literal['/langgraph/assistants/{assistant_id}/subgraphs'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
     def get(self, route: Literal['/langgraph/info'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
@@ -1043,6 +1071,9 @@ class Routes(Protocol):
 
     @overload
     def get(self, route: Literal['/langgraph/threads/{thread_id}/state/{checkpoint_id}'], /, *, thread_id: str, checkpoint_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    def get(self, route: Literal['/langgraph/threads/{thread_id}/stream'], /, *, thread_id: str, query: JoinThreadStreamQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     def get(self, route: Literal['/metrics'], /, *, headers: Mapping[str, str] | None = None) -> None: ...
@@ -1270,13 +1301,25 @@ class Routes(Protocol):
     def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookDelivery: ...
 
     @overload
+    def post(self, route: Literal['/langgraph/assistants/count'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
     def post(self, route: Literal['/langgraph/assistants/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
     def post(self, route: Literal['/langgraph/runs'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
+    def post(self, route: Literal['/langgraph/runs/batch'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs/cancel'], /, *, query: CancelRunsQuery | None = None, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
     def post(self, route: Literal['/langgraph/runs/crons'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    def post(self, route: Literal['/langgraph/runs/crons/count'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
     def post(self, route: Literal['/langgraph/runs/crons/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
@@ -1789,6 +1832,9 @@ class AsyncRoutes(Protocol):
     async def get(self, route: Literal['/langgraph/assistants/{assistant_id}/schemas'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
+    async def get(self, route: Literal['/langgraph/assistants/{assistant_id}/subgraphs'], /, *, assistant_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
     async def get(self, route: Literal['/langgraph/info'], /, *, headers: Mapping[str, str] | None = None) -> Any: ...
 
     @overload
@@ -1817,6 +1863,9 @@ class AsyncRoutes(Protocol):
 
     @overload
     async def get(self, route: Literal['/langgraph/threads/{thread_id}/state/{checkpoint_id}'], /, *, thread_id: str, checkpoint_id: str, headers: Mapping[str, str] | None = None) -> Any: ...
+
+    @overload
+    async def get(self, route: Literal['/langgraph/threads/{thread_id}/stream'], /, *, thread_id: str, query: JoinThreadStreamQuery | None = None, headers: Mapping[str, str] | None = None) -> None: ...
 
     @overload
     async def get(self, route: Literal['/metrics'], /, *, headers: Mapping[str, str] | None = None) -> None: ...
@@ -2044,13 +2093,25 @@ class AsyncRoutes(Protocol):
     async def post(self, route: Literal['/api/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test'], /, *, workspace_id: str, webhook_id: str, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> WebhookDelivery: ...
 
     @overload
+    async def post(self, route: Literal['/langgraph/assistants/count'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
     async def post(self, route: Literal['/langgraph/assistants/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
     async def post(self, route: Literal['/langgraph/runs'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
+    async def post(self, route: Literal['/langgraph/runs/batch'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs/cancel'], /, *, query: CancelRunsQuery | None = None, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> None: ...
+
+    @overload
     async def post(self, route: Literal['/langgraph/runs/crons'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
+
+    @overload
+    async def post(self, route: Literal['/langgraph/runs/crons/count'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...
 
     @overload
     async def post(self, route: Literal['/langgraph/runs/crons/search'], /, *, body: Any, headers: Mapping[str, str] | None = None, idempotency_key: str | None = None) -> Any: ...

@@ -46,7 +46,7 @@ class Serving:
 
     def run(self, on_connection: OnConnection | None) -> None:
         for name, tool in self._tools.items():
-            self._declare(name, tool)
+            self._declared(name, tool)
         is_first = True
         with ThreadPoolExecutor(_WORKERS) as pool:
 
@@ -69,6 +69,19 @@ class Serving:
             finally:
                 self._over.set()
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _declared(self, name: str, tool: CodeTool) -> None:
+        """The declaration of a tool is there. A hub that is away is waited for, as by the stream."""
+        failures = 0
+        while True:
+            try:
+                return self._declare(name, tool)
+            except Exception as error:
+                if not passes(error) or is_hopeless(failures, error):
+                    raise
+                self._tell(error)
+                self._over.wait(rest_s(failures, error))
+                failures += 1
 
     def _declare(self, name: str, tool: CodeTool) -> None:
         body, path = tool.declaration(), f"/system/tools/{name}.json"
@@ -120,7 +133,8 @@ class Serving:
         ids = call.ids(self._workspace)
         try:
             body = answer(call.tool.run(**call.args))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            # `exit` ends the program in its main thread alone. In this one it would leave the call without an answer.
             body = failure(error)
         key, failures, is_replaced = str(uuid.uuid4()), 0, False
         while True:

@@ -43,7 +43,7 @@ class Serving:
 
     async def run(self, on_connection: OnConnection | None) -> None:
         for name, tool in self._tools.items():
-            await self._declare(name, tool)
+            await self._declared(name, tool)
         is_first = True
         try:
             async with asyncio.TaskGroup() as group:
@@ -66,6 +66,19 @@ class Serving:
         except ExceptionGroup as several:
             # Failures of calls go to `on_error`, so this is the refusal of the stream.
             raise several.exceptions[0] from None
+
+    async def _declared(self, name: str, tool: CodeTool) -> None:
+        """The declaration of a tool is there. A hub that is away is waited for, as by the stream."""
+        failures = 0
+        while True:
+            try:
+                return await self._declare(name, tool)
+            except Exception as error:
+                if not passes(error) or is_hopeless(failures, error):
+                    raise
+                self._tell(error)
+                await asyncio.sleep(rest_s(failures, error))
+                failures += 1
 
     async def _declare(self, name: str, tool: CodeTool) -> None:
         body, path = tool.declaration(), f"/system/tools/{name}.json"
@@ -119,6 +132,12 @@ class Serving:
         try:
             output = call.tool.run(**call.args)
             body = answer(await output if isawaitable(output) else output)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # It is of a task for which the function waited.
+            body = failure(error)
         except Exception as error:
             body = failure(error)
         key, failures, is_replaced = str(uuid.uuid4()), 0, False

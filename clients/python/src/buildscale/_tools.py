@@ -110,7 +110,7 @@ def answer(output: Any) -> dict[str, Any]:
     return {"output": output, "is_error": False}
 
 
-def failure(error: Exception) -> dict[str, Any]:
+def failure(error: BaseException) -> dict[str, Any]:
     return {"output": str(error) or type(error).__name__, "is_error": True}
 
 

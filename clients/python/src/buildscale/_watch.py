@@ -45,9 +45,9 @@ class Source:
     @property
     def path(self) -> str:
         place, ids = "", {"workspace": self.workspace}
-        if self.chat:
+        if self.chat is not None:
             place, ids["chat"] = "/chats/{chat}", self.chat
-        elif self.task:
+        elif self.task is not None:
             place, ids["task"] = "/tasks/{task}", self.task
         return address(f"/api/v1/workspaces/{{workspace}}{place}/events", ids, {})
 

@@ -59,7 +59,7 @@ class AsyncClient(AsyncRoutes):
         await self._http.aclose()
 
     async def read(self, route: Readable, /, **request: Any) -> httpx.Response:
-        """The answer as it is, for contents that are no JSON."""
+        """The answer as it is, for contents that are no JSON. Its status is 304 when a header `if-none-match` names the content."""
         return await self._repeat("get", route, **request)
 
     def watch_chat(
@@ -77,7 +77,7 @@ class AsyncClient(AsyncRoutes):
         runs. `ticket` opens the stream with a ticket instead of the token. An event named `reset` says that the cursor means nothing
         to the hub: read the chat again. Raises `HubError` when the hub refuses for good, for example because the chat is gone.
         """
-        return cast(AsyncGenerator[ChatEvent, None], self._watch(Source(workspace, chat=chat), after, on_connection, ticket))
+        return cast(AsyncGenerator[ChatEvent, None], self._watch(Source(workspace, chat=chat or ""), after, on_connection, ticket))
 
     def watch_task(
         self,
@@ -89,7 +89,7 @@ class AsyncClient(AsyncRoutes):
         ticket: bool = False,
     ) -> AsyncGenerator[TaskEvent, None]:
         """The events of a task, up to its last one. See `watch_chat`."""
-        return cast(AsyncGenerator[TaskEvent, None], self._watch(Source(workspace, task=task), after, on_connection, ticket))
+        return cast(AsyncGenerator[TaskEvent, None], self._watch(Source(workspace, task=task or ""), after, on_connection, ticket))
 
     def watch_workspace(
         self,
@@ -209,7 +209,8 @@ class AsyncClient(AsyncRoutes):
         if isawaitable(secret):
             secret = await secret
         if secret:
-            headers["authorization"] = f"Bearer {secret}"
+            # A file that has it ends with a line end, which no header may have.
+            headers["authorization"] = f"Bearer {secret.strip()}"
         url = self.url + request.path
         built = self._http.build_request(request.method, url, headers=headers, content=request.content)
         if stream:
@@ -230,7 +231,8 @@ class AsyncClient(AsyncRoutes):
             failed: HubError | Unreachable
             try:
                 answer = await self._send(request, more_s=more_s)
-                if answer.is_success:
+                # A reader that has the content by its ETag is told so.
+                if answer.is_success or answer.status_code == 304:
                     return answer
                 failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
             except Unreachable as error:

@@ -58,7 +58,7 @@ class Client(Routes):
         self._http.close()
 
     def read(self, route: Readable, /, **request: Any) -> httpx.Response:
-        """The answer as it is, for contents that are no JSON."""
+        """The answer as it is, for contents that are no JSON. Its status is 304 when a header `if-none-match` names the content."""
         return self._repeat("get", route, **request)
 
     def watch_chat(
@@ -76,7 +76,7 @@ class Client(Routes):
         runs. `ticket` opens the stream with a ticket instead of the token. An event named `reset` says that the cursor means nothing
         to the hub: read the chat again. Raises `HubError` when the hub refuses for good, for example because the chat is gone.
         """
-        return cast(Generator[ChatEvent, None, None], self._watch(Source(workspace, chat=chat), after, on_connection, ticket))
+        return cast(Generator[ChatEvent, None, None], self._watch(Source(workspace, chat=chat or ""), after, on_connection, ticket))
 
     def watch_task(
         self,
@@ -88,7 +88,7 @@ class Client(Routes):
         ticket: bool = False,
     ) -> Generator[TaskEvent, None, None]:
         """The events of a task, up to its last one. See `watch_chat`."""
-        return cast(Generator[TaskEvent, None, None], self._watch(Source(workspace, task=task), after, on_connection, ticket))
+        return cast(Generator[TaskEvent, None, None], self._watch(Source(workspace, task=task or ""), after, on_connection, ticket))
 
     def watch_workspace(
         self,
@@ -205,7 +205,8 @@ class Client(Routes):
         headers = dict(request.headers)
         secret = None if anonymous else self._token() if callable(self._token) else self._token
         if secret:
-            headers["authorization"] = f"Bearer {secret}"
+            # A file that has it ends with a line end, which no header may have.
+            headers["authorization"] = f"Bearer {secret.strip()}"
         url = self.url + request.path
         built = self._http.build_request(request.method, url, headers=headers, content=request.content)
         if stream:
@@ -226,7 +227,8 @@ class Client(Routes):
             failed: HubError | Unreachable
             try:
                 answer = self._send(request, more_s=more_s)
-                if answer.is_success:
+                # A reader that has the content by its ETag is told so.
+                if answer.is_success or answer.status_code == 304:
                     return answer
                 failed = refused(answer.status_code, answer.headers.get("retry-after"), answer.content)
             except Unreachable as error:

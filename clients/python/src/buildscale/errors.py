@@ -63,7 +63,8 @@ def refused(status: int, retry_after: str | None, body: bytes) -> HubError:
         if not isinstance(refusal["code"], str):
             raise TypeError
     except (ValueError, KeyError, TypeError):
-        refusal = {"code": "NO_ENVELOPE", "message": f"The answer is HTTP {status}, and not from a hub."}
+        hint = ": give the client the address to which it redirects" if status < 400 else ""
+        refusal = {"code": "NO_ENVELOPE", "message": f"The answer is HTTP {status}, and not from a hub{hint}."}
     return HubError(status, refusal, retry_after_s)
 
 
@@ -73,10 +74,14 @@ def whole(url: str, status: int, body: bytes) -> Any:
     if not body:
         return None
     try:
-        return json.loads(body)
+        found = json.loads(body)
     except ValueError:
         place = url.partition("?")[0]
         raise HubError(status, {"code": "NO_JSON", "message": f"The answer of {place} is no JSON, and not from a hub."}) from None
+    # A refusal that comes after a long answer has begun has the status of a success.
+    if isinstance(found, dict) and found.keys() == {"error"} and isinstance(found["error"], dict) and "code" in found["error"]:
+        raise refused(status, None, body)
+    return found
 
 
 def _seconds(retry_after: str) -> float | None:

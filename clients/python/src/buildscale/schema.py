@@ -128,21 +128,19 @@ class AgentRequest(TypedDict):
     # `daily_brief_update`; `general` means `global`. Without it the session keeps its own.
     context_type: NotRequired[str | None]
     # Earlier messages, of a client that keeps them itself; a new session reads them.
-    conversationHistory: NotRequired[list[HistoryMessage]]
+    conversationHistory: NotRequired[list[HistoryMessage] | None]
     # The entity: for a context of a project the name of its folder below `/projects`.
     entity_id: NotRequired[str | None]
     # The words: at most 200 KiB of UTF-8.
     message: str
-    # The treatment of a message that comes while a turn runs: `enqueue`, `reject`, `interrupt` or `steer`. With `steer` the turn that runs reads
-    # it, and its further events are the answer.
-    on_busy: NotRequired[OnBusy]
+    on_busy: NotRequired[OnBusy | None]
     # The entity that the person looks at, in the form of the client, at most 4 KiB; null takes it away.
     project_focus: NotRequired[dict[str, Any] | None]
     # The session that goes on; a new one without it.
     session_id: NotRequired[str | None]
     # Whether the answer is the stream of the turn. With `false` it is the session, as soon as the message is durable; `GET` shows the answer later.
     # Where a server holds no streams, only `false` is taken.
-    stream: NotRequired[bool]
+    stream: NotRequired[bool | None]
 
 
 class Answers(TypedDict):
@@ -371,6 +369,8 @@ class Chat(TypedDict):
     # Its own file, `/chats/<id>.md`.
     file_id: str
     forked_from: NotRequired[ForkOrigin | None]
+    # Its labels.
+    labels: NotRequired[dict[str, str]]
     # The messages of the turns that have ended: of people, of the model, and results of calls.
     message_count: int
     # How far it may go.
@@ -532,6 +532,8 @@ class ChatCallHandedOutEvent(TypedDict):
 class ChatChanges(TypedDict):
     """Changes of a chat's setup; at least one field."""
 
+    # Labels to set; null removes the label of a key. Others stay.
+    labels: NotRequired[dict[str, str | None] | None]
     mode: NotRequired[Mode | None]
     # Another model.
     model: NotRequired[str | None]
@@ -1176,6 +1178,8 @@ class ChatWithHistory(TypedDict):
     # Its own file, `/chats/<id>.md`.
     file_id: str
     forked_from: NotRequired[ForkOrigin | None]
+    # Its labels.
+    labels: NotRequired[dict[str, str]]
     # The messages of the turns that have ended: of people, of the model, and results of calls.
     message_count: int
     # How far it may go.
@@ -1971,7 +1975,7 @@ class HubNewTurn(TypedDict):
     # The words: at most 200 KiB of UTF-8.
     input: str
     # Whether the answer is the event stream of the turn; else the turn is answered by its id.
-    stream: NotRequired[bool]
+    stream: NotRequired[bool | None]
 
 
 class HubPaths(TypedDict):
@@ -2478,6 +2482,8 @@ class NewChat(TypedDict):
     functions: NotRequired[list[dict[str, Any]] | None]
     # The goal: the first message, at most 200 KiB of UTF-8. `topic` is another name of it.
     goal: str
+    # Labels to find it by: at most 16 pairs of text, with keys of at most 64 characters and values of at most 512. No agent reads them.
+    labels: NotRequired[dict[str, str] | None]
     limits: NotRequired[Limits | None]
     mode: NotRequired[Mode | None]
     # The model, of `GET /api/v1/models`; the default one when none.
@@ -2623,6 +2629,9 @@ class NewTask(TypedDict):
     files: NotRequired[list[str]]
     # The input: any JSON, at most 192 KiB.
     input: NotRequired[Any]
+    # Labels to find it by: at most 16 pairs of text, with keys of at most 64 characters and values of at most 512. No agent reads them, and
+    # clones and subtasks have none of them.
+    labels: NotRequired[dict[str, str] | None]
     # The priority: when not all tasks can run, those with higher values go first.
     priority: NotRequired[int]
     # The start node; the flow's default one when none.
@@ -3429,7 +3438,7 @@ class SearchAnswer(TypedDict):
     # The way that was searched: `text`, `regex`, `semantic` or `hybrid`. A `hybrid` search without an embedding model, or with one that fails, is
     # `text`.
     mode: str
-    # The reason if a `hybrid` search was one by words, because the embedding model failed.
+    # The reason if a `hybrid` search was one by words: no embedding model is configured, or it failed.
     note: NotRequired[str | None]
     # How many passages of the files that were searched have no vector yet, in the modes `semantic` and `hybrid`: they are not found by their meaning,
     # and a later search finds them.
@@ -3848,6 +3857,8 @@ class Task(TypedDict):
     # Its flow.
     flow: FlowRef
     handoff: NotRequired[Handoff | None]
+    # Its labels.
+    labels: NotRequired[dict[str, str]]
     # The node that executes or waits.
     node: NotRequired[str | None]
     origin: NotRequired[Origin | None]
@@ -4017,10 +4028,12 @@ class TaskCaughtEvent(TypedDict):
 
 
 class TaskChange(TypedDict):
-    """Changes of a task."""
+    """Changes of a task; at least one field."""
 
+    # Labels to set; null removes the label of a key. Others stay.
+    labels: NotRequired[dict[str, str | None] | None]
     # The priority: when not all tasks can run, those with higher values go first.
-    priority: int
+    priority: NotRequired[int | None]
 
 
 # Something came to a merge of this task.

@@ -21,7 +21,8 @@ export type Row =
   | {kind: 'user'; id: string; seq: number; text: string; files: readonly string[]; author?: string}
   | {kind: 'assistant'; id: string; text: string; thought: string; complete: boolean}
   | {kind: 'call'; id: string; tool: string; args: unknown; path?: string; output?: string; live?: string; success?: boolean; code?: string; truncated?: boolean; asks?: boolean; resources?: DataOf<'observation'>['resources']}
-  | {kind: 'question'; id: string; call: string; questions: readonly Question[]; open: boolean; expires: string}
+  /** One that is not open was `answered`, or closed by its time or by a stop. */
+  | {kind: 'question'; id: string; call: string; questions: readonly Question[]; open: boolean; answered?: boolean; expires: string}
   | {kind: 'permission'; id: string; call: string; tool: string; args: unknown; category: string; reason: string; always?: Schemas['PermissionRule']; expires: string; digest?: string; options?: DataOf<'permission_required'>['options']; outcome?: string; by?: string; why?: string}
   | {kind: 'notice'; id: string; tone: 'info' | 'error'; text: string; hint?: string}
   | {kind: 'end'; id: string; reason: string; files: readonly ChangedFile[]; usage: Usage};
@@ -234,7 +235,7 @@ export class Folding {
       ...(data.code ? {code: data.code} : {}), ...(data.truncated ? {truncated: true} : {}), ...(data.resources ? {resources: data.resources} : {}),
     });
     this.#rows.forEach((other, at) => {
-      if (other.kind === 'question' && other.call === data.call_id && other.open) this.#rows[at] = {...other, open: false};
+      if (other.kind === 'question' && other.call === data.call_id && other.open) this.#rows[at] = {...other, open: false, answered: data.success};
     });
   }
 
@@ -277,8 +278,9 @@ export class Folding {
   }
 
   #question(data: DataOf<'question'>): void {
-    const answered = this.#get('call', `c:${data.call_id}`)?.output !== undefined;
-    this.#put(questionRow(data, !answered));
+    const call = this.#get('call', `c:${data.call_id}`);
+    const isOpen = call?.output === undefined;
+    this.#put({...questionRow(data, isOpen), ...(isOpen ? {} : {answered: call.success === true})});
   }
 
   #use(data: DataOf<'usage'>): void {

@@ -93,7 +93,7 @@ export function fold(run: Run, events: readonly TaskEvent[]): Run {
         break;
       case 'node_finished': {
         const {node, status, error, metrics, output, attempt} = event.data;
-        // A node ended with its task. One whose agent alone was stopped has the same code, and failed.
+        // A stop ended it. Other failures may have the same code.
         const stopped = status === 'failure' && error?.code === 'CANCELLED' && error.message.startsWith('stopped: ');
         const failed = status === 'failure' && !stopped;
         set(node, {status: stopped ? 'skipped' : failed ? 'failed' : 'done', attempt, ms: metrics.duration_ms, output, ...(error ? {error: error.message} : {})});

@@ -18,7 +18,7 @@ export interface TaskOptions {
   workspace: string;
   task: string;
   /** The connection; by default one per client and workspace, which all hooks share. */
-  stream?: WorkspaceStream;
+  stream?: WorkspaceStream | undefined;
 }
 
 /**

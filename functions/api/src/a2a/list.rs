@@ -53,7 +53,7 @@ pub(super) async fn list(peer: &Peer<'_>, id: &Value, ask: ListAsk) -> PeerResul
             break cursor.map(|cursor| PageToken { cursor: Some(cursor), skip: 0 });
         }
     };
-    let tasks: Vec<Value> = found.iter().map(|task| shown(task, &ask)).collect();
+    let tasks: Vec<Value> = found.iter().map(|task| task_json(task, &ask)).collect();
     let next = next.map_or_else(String::new, |next| next.to_string());
     let result = json!({ "tasks": tasks, "nextPageToken": next, "pageSize": ask.size, "totalSize": tasks.len() });
     Ok(axum::Json(success(id, &result)).into_response())
@@ -77,7 +77,7 @@ async fn of_chat(peer: &Peer<'_>, id: &Value, chat: ChatId, ask: &ListAsk) -> Pe
     Ok(tasks)
 }
 
-fn shown(task: &Task, ask: &ListAsk) -> Value {
+fn task_json(task: &Task, ask: &ListAsk) -> Value {
     let mut value = task.whole(Some(ask.history));
     if !ask.with_artifacts
         && let Some(fields) = value.as_object_mut()

@@ -88,7 +88,7 @@ impl Speaker<'_> {
     /// Begins a task of a flow with a message: JSON is the input as it is, other words are its `message`.
     pub(crate) async fn begin_task(&self, chat: ChatId, flow: &str, words: MessageInput) -> Result<Run, Error> {
         demand(self.caller, self.role, Action::Run)?;
-        let MessageInput { content, earlier, model, model_settings, functions, files, .. } = words;
+        let MessageInput { content, earlier, model, model_settings, functions, files, labels, .. } = words;
         let refused = |field: &str, why: &str| Err(Error::invalid(field, why).hint("begin it with one message alone"));
         if !earlier.is_empty() {
             return refused("messages", "a flow has one input, and no conversation before it");
@@ -110,7 +110,7 @@ impl Speaker<'_> {
             }
             Ok(_) | Err(_) => json!({ "message": content }),
         };
-        let new = NewTask { input, trace: self.trace, ..NewTask::default() };
+        let new = NewTask { input, trace: self.trace, labels, ..NewTask::default() };
         let task = TaskId::root(chat.0);
         let made = self.context.tasks.create(self.workspace, task, flow, new, &self.by).await?;
         Ok(of(made.task_id, Part::first(task_as_turn::turn_of(made.task_id)), 0))

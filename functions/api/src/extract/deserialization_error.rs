@@ -5,6 +5,8 @@ use domain::{Error, text::shortened};
 
 /// Stands before the possible values in serde's words.
 const EXPECTED: &str = ", expected ";
+/// serde_json's words for a value that can be no name of a variant.
+pub(super) const NO_VARIANT: &str = "expected value";
 /// How many characters of serde's words a refusal repeats: they quote the value, which may be as long as the body.
 const SHOWN: usize = 300;
 /// The same for the possible values.
@@ -40,14 +42,7 @@ pub(super) fn deserialization_error(words: &str, whole: &str) -> Error {
         // The path of an unknown field ends in its own name.
         let above = path.map(|path| path.strip_suffix(name).unwrap_or(path).trim_end_matches('.'));
         let name = excerpt(name);
-        let field = inside(above.filter(|above| !above.is_empty()), &name);
-        let error = Error::invalid(&field, format!("there is no field {name:?}"));
-        let near = similar::get_close_matches(name.as_str(), &known, 1, 0.6);
-        return match (near.first(), known.as_slice()) {
-            (Some(near), _) => error.hint(format!("did you mean {near}?")),
-            (None, []) => error.hint("leave it out"),
-            (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
-        };
+        return unknown_field(&inside(above.filter(|above| !above.is_empty()), &name), &name, &known);
     }
     let (words, remedy) = remedied(words, &known);
     let words = of_long_value(&words);
@@ -58,6 +53,17 @@ pub(super) fn deserialization_error(words: &str, whole: &str) -> Error {
     match remedy {
         Some(remedy) => error.hint(remedy),
         None => error,
+    }
+}
+
+/// The refusal of a name that is not one of those that are known.
+pub(super) fn unknown_field(field: &str, name: &str, known: &[&str]) -> Error {
+    let error = Error::invalid(field, format!("there is no field {name:?}"));
+    let near = similar::get_close_matches(name, known, 1, 0.6);
+    match (near.first(), known) {
+        (Some(near), _) => error.hint(format!("did you mean {near}?")),
+        (None, []) => error.hint("leave it out"),
+        (None, known) => error.hint(format!("the fields are {}", known.join(", "))),
     }
 }
 
@@ -76,6 +82,10 @@ fn remedied(words: &str, known: &[&str]) -> (String, Option<String>) {
     }
     if words.starts_with("unknown variant") {
         return (words.to_owned(), Some(format!("one of {}", known.join(", "))));
+    }
+    if words == NO_VARIANT {
+        let hint = "the API reference has the values that it may have";
+        return ("it is of another type than it should be".to_owned(), Some(hint.to_owned()));
     }
     let of_object = |kind: &str| words.rsplit_once(&format!("expected {kind} "));
     if let Some((said, rest)) = OBJECTS.into_iter().find_map(of_object) {
@@ -222,6 +232,8 @@ mod tests {
         check("limits: duplicate field `max_steps`", "limits.max_steps", Some("give it once"));
         check("mode: unknown variant `a`b`c`, expected `chat` or `plan`", "mode", Some("one of chat, plan"));
         check("missing field `goal` at line 1 column 2", "goal", None);
+        let hint = "the API reference has the values that it may have";
+        check("kinds[0]: expected value at line 1 column 9", "kinds[0]", Some(hint));
         check(
             "unknown field `gaol`, expected one of `goal`, `files` at line 1 column 7",
             "gaol",

@@ -1,14 +1,24 @@
 //! The query string. A parameter that cannot be read is refused with its name, its value, and the values that are possible: those of
 //! its own description in `/openapi.json`.
 
-use super::{cause, deserialization_error};
-use crate::error::{ApiError, excerpt};
-use axum::extract::{FromRequestParts, rejection::QueryRejection};
+use super::{cause, deserialization_error, unknown_field};
+use crate::error::{Answer, ApiError, excerpt};
+use axum::{
+    extract::{FromRequestParts, Request, State, rejection::QueryRejection},
+    middleware::Next,
+    response::Response,
+};
 use domain::{Error, text::percent_decoded};
 use http::{Uri, request::Parts};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use utoipa::{IntoParams, openapi::path::ParameterIn};
+use utoipa::{
+    IntoParams,
+    openapi::{
+        RefOr,
+        path::{Operation, ParameterIn},
+    },
+};
 
 /// The longest value that a refusal repeats, in characters.
 const SHOWN: usize = 64;
@@ -18,34 +28,49 @@ pub(crate) struct Query<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        check_encoding(&parts.uri)?;
-        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
-            Ok(axum::extract::Query(value)) => Ok(Self(value)),
-            Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
-                let known: Vec<KnownParameter> =
-                    T::into_params(|| Some(ParameterIn::Query)).into_iter().map(KnownParameter::of).collect();
-                Err(refusal(&cause(&rejection), &known, &parts.uri).into())
-            }
-            Err(_) => Err(crate::error::internal()),
-        }
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self(read(&parts.uri)?))
     }
 }
 
-/// An empty query string. A parameter is refused, since its sender may have meant it to change the answer, or to bound what is done.
-pub(crate) struct NoParameters;
-
-impl<S: Sync> FromRequestParts<S> for NoParameters {
-    type Rejection = ApiError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        match pairs(&parts.uri).first() {
-            None => Ok(Self),
-            Some((name, _)) => {
-                let name = excerpt(name);
-                Err(Error::invalid(&name, format!("there is no field {name:?}")).hint("leave it out").into())
-            }
+/// The parameters of the query string of this address.
+pub(super) fn read<T: DeserializeOwned + IntoParams>(uri: &Uri) -> Result<T, ApiError> {
+    check_encoding(uri)?;
+    match axum::extract::Query::<T>::try_from_uri(uri) {
+        Ok(axum::extract::Query(value)) => Ok(value),
+        Err(QueryRejection::FailedToDeserializeQueryString(rejection)) => {
+            let known: Vec<KnownParameter> =
+                T::into_params(|| Some(ParameterIn::Query)).into_iter().map(KnownParameter::of).collect();
+            Err(refusal(&cause(&rejection), &known, uri).into())
         }
+        Err(_) => Err(crate::error::internal()),
     }
+}
+
+/// The middleware of one route. It refuses a parameter that the description of the route does not have: its sender may have meant it to change
+/// the answer, or to bound what is done.
+pub(crate) async fn demand_described(
+    State(describe): State<fn() -> Operation>,
+    request: Request,
+    next: Next,
+) -> Answer<Response> {
+    check_names(&pairs(request.uri()), describe)?;
+    Ok(next.run(request).await)
+}
+
+fn check_names(given: &[(String, String)], describe: fn() -> Operation) -> Result<(), Error> {
+    // A description is made for requests with parameters alone, since it takes longer than the rest of the check.
+    if given.is_empty() {
+        return Ok(());
+    }
+    let parameters = describe().parameters.unwrap_or_default();
+    let in_query = parameters.iter().filter_map(|parameter| match parameter {
+        RefOr::T(one) if one.parameter_in == ParameterIn::Query => Some(one.name.as_str()),
+        RefOr::T(_) | RefOr::Ref(_) => None,
+    });
+    let known: Vec<&str> = in_query.collect();
+    let unknown = given.iter().find(|(name, _)| !known.contains(&name.as_str()));
+    unknown.map_or(Ok(()), |(name, _)| Err(unknown_field(&excerpt(name), &excerpt(name), &known)))
 }
 
 /// A parameter as it is described.
@@ -83,7 +108,7 @@ fn value(name: &str, uri: &Uri) -> String {
 }
 
 /// Refuses a parameter whose bytes are not UTF-8. They would be read as replacement characters, and the paths of two files as one.
-fn check_encoding(uri: &Uri) -> Result<(), Error> {
+pub(super) fn check_encoding(uri: &Uri) -> Result<(), Error> {
     let is_utf8 = |text: &str| std::str::from_utf8(&percent_decoded(text)).is_ok();
     let Some(wrong) = uri.query().unwrap_or_default().split('&').find(|one| !is_utf8(one)) else { return Ok(()) };
     let name = excerpt(wrong.split('=').next().unwrap_or_default());
@@ -92,7 +117,7 @@ fn check_encoding(uri: &Uri) -> Result<(), Error> {
 }
 
 /// All parameters with their values.
-fn pairs(uri: &Uri) -> Vec<(String, String)> {
+pub(super) fn pairs(uri: &Uri) -> Vec<(String, String)> {
     axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(all)| all).unwrap_or_default()
 }
 

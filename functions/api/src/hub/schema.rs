@@ -186,7 +186,8 @@ pub(crate) struct NewTurn {
     #[schema(min_length = 1, max_length = 204_800)]
     pub input: String,
     /// Whether the answer is the event stream of the turn; else the turn is answered by its id.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::extract::or_default")]
+    #[schema(value_type = Option<bool>)]
     pub stream: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 };
 use axum::extract::State;
 use chat::ThreadWithView;
-use domain::{AgentOptions, ChatId, Code, Error, Mode, ThreadAgent};
+use domain::{AgentOptions, ChatId, Code, Error, Labels, Mode, ThreadAgent};
 use identity::Action;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -74,7 +74,8 @@ pub(crate) async fn create_thread(
             .into());
     }
     let agent = ThreadAgent { agent, cwd, options };
-    let new = chat::NewThread { agent, functions, title, client: client.to_string() };
+    let (labels, client) = (Labels::default(), client.to_string());
+    let new = chat::NewThread { agent, functions, title, labels, client };
     context.threads().create(within.workspace, thread, new).await?;
     Ok(axum::Json(CreatedThread { thread_id: thread.0 }))
 }
@@ -90,7 +91,7 @@ pub(crate) async fn list_threads(
     let limit = page_length(limit, 200, 200)?;
     let threads = context.threads();
     let page = threads.reader().list(within.workspace, limit, cursor).await?;
-    let threads = page.threads.into_iter().map(|found| shown(&threads, found)).collect();
+    let threads = page.threads.into_iter().map(|found| thread_of(&threads, found)).collect();
     Ok(axum::Json(Threads { threads, next_cursor: page.next_cursor }))
 }
 
@@ -146,7 +147,7 @@ pub(crate) async fn delete_thread(
 async fn one<N>(context: &Context, within: &Within<N>, thread: ChatId) -> Answer<axum::Json<ThreadResponse>> {
     let threads = context.threads();
     let found = threads.reader().get(within.workspace, thread).await?;
-    Ok(axum::Json(ThreadResponse { thread: shown(&threads, found) }))
+    Ok(axum::Json(ThreadResponse { thread: thread_of(&threads, found) }))
 }
 
 /// Changes a thread; those settings that our own loop has go to its chat.
@@ -257,7 +258,7 @@ async fn check_told(context: &Context, (agent, cwd): (&str, &str), wanted: &Agen
     })
 }
 
-fn shown(threads: &chat::Threads, found: ThreadWithView) -> Thread {
+fn thread_of(threads: &chat::Threads, found: ThreadWithView) -> Thread {
     let has_active_session = threads.is_active(&found);
     let (title, updated_at) = (found.title().to_owned(), found.updated_at().to_string());
     let compaction = found.view.as_ref().and_then(|view| view.compaction.as_ref());

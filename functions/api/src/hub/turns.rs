@@ -211,7 +211,11 @@ pub(crate) async fn compact_thread(
     let waits = (&*client, first, patience);
     let command = CommandId(ids.id("command"));
     let threads = context.threads();
-    let ended = threads.compact(within.workspace, at.thread_id, command, max_summary_chars, waits, &within.by).await?;
+    let ended = threads.compact(within.workspace, at.thread_id, command, max_summary_chars, waits, &within.by).await;
+    let ended = ended.map_err(|error| match error.code {
+        Code::InvalidArgument => error.detail("field", "maxSummaryChars"),
+        _ => error,
+    })?;
     Ok(axum::Json(Compacted {
         thread_id: at.thread_id.0,
         turn_id: ended.turn_id.0,

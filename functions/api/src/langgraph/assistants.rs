@@ -43,7 +43,7 @@ pub(super) struct Assistant {
 }
 
 impl Assistant {
-    fn shown(&self, at: Timestamp) -> Value {
+    fn to_json(&self, at: Timestamp) -> Value {
         wire::assistant(self.kind, &self.name, &self.title, &self.description, at)
     }
 }
@@ -87,15 +87,51 @@ pub(crate) async fn search_assistants(
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["graph_id", "name", "limit", "offset", "select"])?;
-    let (graph, name) = (text(&body, "graph_id")?, text(&body, "name")?.map(str::to_lowercase));
     let ((offset, limit), select) = (part(&body, 10, 1_000)?, texts(&body, "select")?);
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let created = context.base.workspaces.get(speaker.workspace).await?.created_at;
-    let all = assistants(&speaker).await?.into_iter();
-    let all = all.filter(|one| graph.is_none_or(|graph| one.name == graph));
-    let all = all.filter(|one| name.as_ref().is_none_or(|name| one.title.to_lowercase().contains(name)));
-    let page = all.skip(offset).take(limit).map(|one| selected(one.shown(created), select.as_ref()));
-    Ok(axum::Json(page.collect()))
+    let page = fitting(&speaker, &body).await?.into_iter().skip(offset).take(limit);
+    Ok(axum::Json(page.map(|one| selected(one.to_json(created), select.as_ref())).collect()))
+}
+
+/// The number of personas and flows.
+#[utoipa::path(post, path = "/langgraph/assistants/count", tag = "langgraph", operation_id = "count_assistants",
+    request_body(content = Value, description = "`graph_id` and `name`."),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn count_assistants(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    wire::plain(&body, &["graph_id", "name"])?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
+    Ok(axum::Json(fitting(&speaker, &body).await?.len().into()))
+}
+
+/// The assistants of this graph whose name has these words.
+async fn fitting(speaker: &Speaker<'_>, body: &Map<String, Value>) -> Result<Vec<Assistant>, Error> {
+    let (graph, name) = (text(body, "graph_id")?, text(body, "name")?.map(str::to_lowercase));
+    let mut all = assistants(speaker).await?;
+    all.retain(|one| {
+        graph.is_none_or(|graph| one.name == graph)
+            && name.as_ref().is_none_or(|name| one.title.to_lowercase().contains(name))
+    });
+    Ok(all)
+}
+
+/// The graphs below an assistant's own: none, as the chats and tasks below a task are no part of its thread.
+#[utoipa::path(get, path = "/langgraph/assistants/{assistant_id}/subgraphs", tag = "langgraph", params(OfAssistant),
+    operation_id = "get_assistant_subgraphs", responses((status = 200, description = "An empty object.", body = Value)))]
+pub(crate) async fn get_assistant_subgraphs(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    Path(at): Path<OfAssistant>,
+    ids: Ids,
+) -> Answer<axum::Json<Value>> {
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
+    meant(&speaker, &at.assistant_id).await?;
+    Ok(axum::Json(json!({})))
 }
 
 /// A persona or a flow.
@@ -109,7 +145,7 @@ pub(crate) async fn get_assistant(
 ) -> Answer<axum::Json<Value>> {
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let created = context.base.workspaces.get(speaker.workspace).await?.created_at;
-    Ok(axum::Json(meant(&speaker, &at.assistant_id).await?.shown(created)))
+    Ok(axum::Json(meant(&speaker, &at.assistant_id).await?.to_json(created)))
 }
 
 /// The graph of a flow; that of a persona has the model and its tools.

@@ -7,6 +7,7 @@ use crate::{
     converse::Speaker,
     error::Answer,
     extract::{Json, Open, Path, Traced},
+    full_disk::demand_room,
     hub::Within,
     ids::Ids,
     rate_limits::{Paced, admit},
@@ -16,7 +17,7 @@ use ::schedule::{
     Action, MissedPolicy, NewSchedule, NewTimes, OverlapPolicy, ScheduleChange, ScheduleStatus, ScheduleView, Times,
 };
 use axum::extract::State;
-use domain::{CommandId, Error, Mode, WorkspaceId};
+use domain::{CommandId, Error, Limits, Mode, WorkspaceId};
 use http::StatusCode;
 use protocols::{
     fields::{flag, text},
@@ -42,7 +43,7 @@ pub(crate) struct OfCron {
 impl Open for OfCron {}
 
 /// A schedule as a cron. One that was made elsewhere shows its rule.
-fn shown(view: &ScheduleView) -> Value {
+fn cron_json(view: &ScheduleView) -> Value {
     let (schedule, zone, end) = match &view.times {
         Times::Rule { rrule, time_zone, .. } => {
             let schedule = wire::expression(&view.name, rrule).unwrap_or_else(|| rrule.clone());
@@ -71,7 +72,7 @@ fn shown(view: &ScheduleView) -> Value {
 
 /// The same with the assistant of the chat that it posts to.
 async fn shown_with_assistant(context: &Context, workspace: WorkspaceId, view: &ScheduleView) -> Value {
-    let mut cron = shown(view);
+    let mut cron = cron_json(view);
     if let Action::Message { chat_id, .. } = &view.action
         && let Ok(chat) = context.chats.get(workspace, *chat_id).await
     {
@@ -109,6 +110,12 @@ fn run(body: &Map<String, Value>) -> Result<wire::Run, Error> {
     if !run.breakpoints.is_empty() {
         return Err(Error::invalid("interrupt_before", "a run that begins by itself has nobody to go on for it"));
     }
+    if run.thread.is_some() {
+        return Err(Error::invalid("config", "the path names the thread of a cron").hint("leave thread_id out"));
+    }
+    if !run.labels.is_empty() {
+        return Err(Error::invalid("metadata", "threads alone have labels").hint("leave metadata out"));
+    }
     if run.checkpoint.is_some() {
         return Err(Error::invalid("checkpoint", "a run that begins by itself goes on at the last state"));
     }
@@ -117,12 +124,17 @@ fn run(body: &Map<String, Value>) -> Result<wire::Run, Error> {
 
 async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> Result<Action, Error> {
     let assistant = meant(speaker, &run.assistant).await?;
+    let limits = run.max_model_calls().map(Limits::of_steps);
     let input = match run.input {
         Input::New(input) => input,
         Input::Nothing if assistant.kind == AssistantKind::Flow => Value::Null,
         _ => return Err(Error::invalid("input", "a cron has an input").hint("send input with a message")),
     };
     let goes_alone = assistant.kind == AssistantKind::Persona && thread.is_none();
+    if limits.is_some() && thread.is_some() {
+        return Err(Error::invalid("config", "the message of a cron has the limits of its chat")
+            .hint("leave recursion_limit out"));
+    }
     if run.model.is_some() && !goes_alone {
         return Err(Error::invalid("config", "a flow and a chat have their models already").hint("leave model out"));
     }
@@ -134,7 +146,7 @@ async fn action(speaker: &Speaker<'_>, thread: Option<&str>, run: wire::Run) -> 
         }
         (AssistantKind::Persona, None) => {
             let (goal, role, mode) = (alone(&input)?, Some(assistant.name), Mode::default());
-            Ok(Action::Chat { goal, role, model: run.model, mode, scenario: None, limits: None })
+            Ok(Action::Chat { goal, role, model: run.model, mode, scenario: None, limits })
         }
         (AssistantKind::Persona, Some(id)) => {
             let found = Thread::find(&speaker.context.base, speaker.workspace, id).await?.there(id)?;
@@ -239,34 +251,8 @@ pub(crate) async fn search_crons(
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["assistant_id", "thread_id", "enabled", "limit", "offset", "select"])?;
     let ((offset, limit), select) = (part(&body, 10, MOST)?, texts(&body, "select")?);
-    let enabled = flag(&body, "enabled")?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
-    let assistant = match text(&body, "assistant_id")? {
-        Some(by) => meant(&speaker, by).await.map(|one| Some(one.kind.id(&one.name).to_string()))?,
-        None => None,
-    };
-    let thread = match text(&body, "thread_id")? {
-        Some(id) => match Thread::find(&context.base, speaker.workspace, id).await? {
-            Thread::Chat(view) => Some(view.chat_id.to_string()),
-            Thread::Empty(chat, ..) | Thread::Nothing(chat) => Some(chat.to_string()),
-            Thread::Task(_) => Some(id.to_owned()),
-        },
-        None => None,
-    };
-    let (mut views, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = context.schedules.list(speaker.workspace, MOST, cursor).await?;
-        views.extend(page.schedules);
-        cursor = page.next_cursor;
-        if cursor.is_none() || views.len() > 1_000 {
-            break;
-        }
-    }
-    views.retain(|view| {
-        let cron = shown(view);
-        thread.as_ref().is_none_or(|id| cron["thread_id"] == **id)
-            && enabled.is_none_or(|enabled| cron["enabled"] == enabled)
-    });
+    let (views, assistant) = fitting(&speaker, &body).await?;
     let (mut found, mut passed) = (Vec::new(), 0);
     for view in &views {
         if found.len() == limit {
@@ -288,6 +274,63 @@ pub(crate) async fn search_crons(
     Ok(axum::Json(found.into()))
 }
 
+/// The number of crons.
+#[utoipa::path(post, path = "/langgraph/runs/crons/count", tag = "langgraph", operation_id = "count_crons",
+    request_body(content = Value, description = "`assistant_id` and `thread_id`."),
+    responses((status = 200, description = "It.", body = Value)))]
+pub(crate) async fn count_crons(
+    State(context): State<Arc<Context>>,
+    within: Within<Read>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
+) -> Answer<axum::Json<Value>> {
+    wire::plain(&body, &["assistant_id", "thread_id"])?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
+    let (views, assistant) = fitting(&speaker, &body).await?;
+    let Some(assistant) = assistant else { return Ok(axum::Json(views.len().into())) };
+    let mut count = 0;
+    for view in &views {
+        let cron = shown_with_assistant(&context, speaker.workspace, view).await;
+        count += usize::from(cron["assistant_id"] == *assistant);
+    }
+    Ok(axum::Json(count.into()))
+}
+
+/// The crons in the thread and the state that a body names, the oldest first; and the assistant that it names, which the crons are to have.
+async fn fitting(
+    speaker: &Speaker<'_>,
+    body: &Map<String, Value>,
+) -> Result<(Vec<ScheduleView>, Option<String>), Error> {
+    let (context, enabled) = (speaker.context, flag(body, "enabled")?);
+    let assistant = match text(body, "assistant_id")? {
+        Some(by) => meant(speaker, by).await.map(|one| Some(one.kind.id(&one.name).to_string()))?,
+        None => None,
+    };
+    let thread = match text(body, "thread_id")? {
+        Some(id) => match Thread::find(&context.base, speaker.workspace, id).await? {
+            Thread::Chat(view) => Some(view.chat_id.to_string()),
+            Thread::Empty(chat, ..) | Thread::Nothing(chat) => Some(chat.to_string()),
+            Thread::Task(_) => Some(id.to_owned()),
+        },
+        None => None,
+    };
+    let (mut views, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = context.schedules.list(speaker.workspace, MOST, cursor).await?;
+        views.extend(page.schedules);
+        cursor = page.next_cursor;
+        if cursor.is_none() || views.len() > 1_000 {
+            break;
+        }
+    }
+    views.retain(|view| {
+        let cron = cron_json(view);
+        thread.as_ref().is_none_or(|id| cron["thread_id"] == **id)
+            && enabled.is_none_or(|enabled| cron["enabled"] == enabled)
+    });
+    Ok((views, assistant))
+}
+
 /// Changes a cron: its schedule, its run, or whether it is enabled.
 #[utoipa::path(patch, path = "/langgraph/runs/crons/{cron_id}", tag = "langgraph", operation_id = "change_cron",
     params(OfCron), request_body(content = Value, description = "`schedule` with `timezone` and `end_time`, `enabled`."),
@@ -304,6 +347,7 @@ pub(crate) async fn change_cron(
     let (times, enabled) = (times(&body)?, flag(&body, "enabled")?);
     // As for a schedule.
     if times.is_some() || enabled == Some(true) {
+        demand_room(&context.base)?;
         demand_rights(&within.caller, within.role, &context.schedules.get(workspace, cron_id).await?.action)?;
         admit(&context, within.caller.user).await?;
     }

@@ -16,11 +16,15 @@ use crate::{
     ids::Ids,
     long_answers::long_answer,
 };
+use actor::next_number;
 use axum::{extract::State, response::Response};
-use domain::{Code, Error, TurnId, WorkspaceId};
-use http::{HeaderMap, StatusCode, Uri};
+use domain::{ActorRef, Code, Error, TurnId, WorkspaceId, text::percent_encoded};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use identity::Action;
-use protocols::langgraph::{self as wire, Mode, RunId, RunState, Status};
+use protocols::{
+    Span,
+    langgraph::{self as wire, Mode, RunId, RunState, Status},
+};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -42,6 +46,17 @@ pub(crate) struct Join {
 pub(crate) struct JoinModes {
     /// A mode, once for each: `values`, `messages`, `messages-tuple`, `updates`, `custom`, `tools`. Without any: `values`, `messages-tuple`, `updates`
     /// and `custom`.
+    stream_mode: Option<String>,
+}
+
+/// The modes of the stream of a thread.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes parameters that may come more than once, and are read from the address")]
+pub(crate) struct ThreadModes {
+    /// A mode, once for each: `run_modes` (`values`, `messages-tuple`, `updates` and `custom` of each run), `state_update` (`values`), `lifecycle` (the
+    /// begin and the end of each run).
+    #[param(default = "run_modes")]
     stream_mode: Option<String>,
 }
 
@@ -88,12 +103,22 @@ fn is_set(name: &str, flag: Option<&str>) -> Result<bool, Error> {
 
 /// The runs of a thread as its log has them, and the run of this id.
 async fn seen(stage: &StreamContext, workspace: WorkspaceId, at: &OfRun) -> Answer<(Started, RunState)> {
-    let id: RunId = at.run_id.parse()?;
     let thread = Thread::find(stage, workspace, &at.thread_id).await?.there(&at.thread_id)?;
-    let (all, resumed) = runs(stage, workspace, &thread).await?;
-    let started = found(id, &at.thread_id, &thread, resumed)?;
+    let runs = runs(stage, workspace, &thread).await?;
+    one_of(stage, &thread, &runs, at).await
+}
+
+/// The run of this id among those of its thread.
+pub(super) async fn one_of(
+    stage: &StreamContext,
+    thread: &Thread,
+    (all, resumed): &(Vec<RunState>, u64),
+    at: &OfRun,
+) -> Answer<(Started, RunState)> {
+    let id: RunId = at.run_id.parse()?;
+    let started = found(id, &at.thread_id, thread, *resumed)?;
     let next = all.last().is_some_and(|last| last.id.of == id.of && last.id.number + 1 == id.number);
-    let may_begin = match (all.iter().find(|run| run.id == id), &thread) {
+    let may_begin = match (all.iter().find(|run| run.id == id), thread) {
         (Some(run), _) => return Ok((started, *run)),
         (None, Thread::Chat(view)) if id.number == 0 => may_begin(stage, view, TurnId(id.of)).await?,
         (None, Thread::Task(_)) if id.number == 0 => true,
@@ -106,7 +131,11 @@ async fn seen(stage: &StreamContext, workspace: WorkspaceId, at: &OfRun) -> Answ
 }
 
 /// The runs of a thread, and the event of its log before which all pauses have ended.
-async fn runs(stage: &StreamContext, workspace: WorkspaceId, thread: &Thread) -> Result<(Vec<RunState>, u64), Error> {
+pub(super) async fn runs(
+    stage: &StreamContext,
+    workspace: WorkspaceId,
+    thread: &Thread,
+) -> Result<(Vec<RunState>, u64), Error> {
     Ok(match thread {
         Thread::Chat(view) => {
             let conversation = conversation(stage, workspace, view.chat_id).await?;
@@ -170,7 +199,8 @@ pub(crate) async fn join_run(
 ) -> Answer<Response> {
     let (started, _) = seen(&context, within.workspace, &at).await?;
     only_watches(&context, &join)?;
-    long_answer(values(&context, within.workspace, &started).await?, ApiError::envelope).await
+    let values = values(&context, within.workspace, &started).await?;
+    Ok(placed(long_answer(values, ApiError::envelope).await?, &started, None))
 }
 
 /// The events of a run: those after `Last-Event-ID`, or all of them.
@@ -186,21 +216,91 @@ pub(crate) async fn join_run_stream(
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let asked: Vec<&str> = pairs.filter(|(name, _)| *name == "stream_mode").map(|(_, value)| value).collect();
+    let asked = asked_modes(&uri);
     let modes = if asked.is_empty() { JOINED.to_vec() } else { Mode::all(asked)? };
     let (started, _) = seen(&context, within.workspace, &at).await?;
     only_watches(&context, &join)?;
     let response = open(&context, within.workspace, &started, Some(modes.clone()), Some(&headers)).await?;
-    Ok(placed(response, &started, &modes))
+    Ok(placed(response, &started, Some(&modes)))
+}
+
+/// The events of the runs of a chat's thread, one run after the other: those after `Last-Event-ID`, all of them after -1, and without it those of the
+/// turn that runs and of later ones.
+#[utoipa::path(get, path = "/langgraph/threads/{thread_id}/stream", tag = "langgraph",
+    params(OfThread, ThreadModes, ("Last-Event-ID" = Option<String>, Header, description = "The `id:` of the last event that the client has; -1 for none.")),
+    responses((status = 200, description = "The events of the runs.", body = String, content_type = "text/event-stream")))]
+pub(crate) async fn join_thread_stream(
+    State(context): State<Arc<StreamContext>>,
+    within: Within<Read>,
+    Path(OfThread { thread_id }): Path<OfThread>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let (workspace, modes) = (within.workspace, modes_of_thread(&asked_modes(&uri))?);
+    let thread = Thread::find(&context, workspace, &thread_id).await?.there(&thread_id)?;
+    let thread_id = thread.spelled(&thread_id);
+    let (chat, graph) = match thread {
+        Thread::Chat(view) => (view.chat_id, view.role),
+        Thread::Empty(chat, _, persona, ..) => (chat, persona.unwrap_or_default()),
+        Thread::Task(_) | Thread::Nothing(_) => {
+            return Err(Error::invalid("thread_id", "the thread of a flow is watched run by run")
+                .hint("join its runs: GET /langgraph/threads/ID/runs/ID/stream")
+                .into());
+        }
+    };
+    demand_streams(&context)?;
+    let actor = ActorRef::Chat { workspace, chat };
+    // The end of the log comes first: events of a turn that begins after the view was read are above it.
+    let next = next_number(&*context.table, &actor.into()).await?;
+    let view = super::found(context.chats.get(workspace, chat).await)?;
+    let first = match headers.contains_key("last-event-id") {
+        true => 1,
+        false => view.and_then(|view| view.turn_seq).unwrap_or(next),
+    };
+    let again = format!("/threads/{}/stream?{}", percent_encoded(&thread_id), uri.query().unwrap_or_default());
+    let runs = Box::new(wire::ThreadRuns::new(thread_id, graph, modes));
+    let span = Span { fold_from: 1, first, to_the_end: false };
+    let mut response = context.streams.open_projected(actor, runs, span, &headers, None).await?;
+    if let Ok(again) = HeaderValue::try_from(again) {
+        response.headers_mut().insert(header::LOCATION, again);
+    }
+    Ok(response)
+}
+
+/// The modes in which a stream of a thread shows its runs.
+fn modes_of_thread(asked: &[&str]) -> Result<Vec<Mode>, Error> {
+    let mut modes = if asked.is_empty() { JOINED.to_vec() } else { Vec::new() };
+    for name in asked {
+        modes.extend_from_slice(match *name {
+            "run_modes" => &JOINED[..],
+            "state_update" => &[Mode::Values],
+            "lifecycle" => &[],
+            other => {
+                let message = format!("the mode {:?} cannot be honoured here", excerpt(other));
+                return Err(Error::invalid("stream_mode", message).hint("one of: run_modes, state_update, lifecycle"));
+            }
+        });
+    }
+    Ok(modes)
+}
+
+/// The modes that an address names. The SDK for Python sends an empty one for none.
+fn asked_modes(uri: &Uri) -> Vec<&str> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, value)| *name == "stream_mode" && !value.is_empty()).map(|(_, value)| value).collect()
+}
+
+fn demand_streams(stage: &StreamContext) -> Result<(), Error> {
+    if stage.streams.are_here() {
+        return Ok(());
+    }
+    Err(Error::new(Code::UpstreamUnavailable, "this server holds no streams")
+        .hint("ask for the run until it has ended, then for the state of its thread"))
 }
 
 /// A client that joins has the right to look, and stops nothing by going. It joins where streams are.
 fn only_watches(stage: &StreamContext, join: &Join) -> Result<(), Error> {
-    if !stage.streams.are_here() {
-        return Err(Error::new(Code::UpstreamUnavailable, "this server holds no streams")
-            .hint("ask for the run until it has ended, then for the state of its thread"));
-    }
+    demand_streams(stage)?;
     if !is_set("cancel_on_disconnect", join.cancel_on_disconnect.as_deref())? {
         return Ok(());
     }
@@ -219,11 +319,7 @@ pub(crate) async fn cancel_run(
     Query(Cancel { wait, action }): Query<Cancel>,
     ids: Ids,
 ) -> Result<StatusCode, ApiError> {
-    if action.as_deref().is_some_and(|action| action != "interrupt") {
-        return Err(Error::invalid("action", "a run is stopped, and not undone")
-            .hint("send action interrupt; POST /api/v1/workspaces/ID/rewind takes work back")
-            .into());
-    }
+    only_interrupts(action.as_deref())?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let waits = is_set("wait", wait.as_deref())?;
     if waits {
@@ -242,6 +338,14 @@ pub(crate) async fn cancel_run(
         values(&context.base, within.workspace, &started).await?.await?;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn only_interrupts(action: Option<&str>) -> Result<(), Error> {
+    if action.is_none_or(|action| action == "interrupt") {
+        return Ok(());
+    }
+    Err(Error::invalid("action", "a run is stopped, and not undone")
+        .hint("send action interrupt; POST /api/v1/workspaces/ID/rewind takes work back"))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub(super) fn found(id: RunId, thread: &str, found: &Thread, resumed: u64) -> Re
         Thread::Task(view) if view.task_id.0 == id.of => (AssistantKind::Flow, &view.flow.name, Log::Task(id, resumed)),
         Thread::Task(_) | Thread::Empty(..) | Thread::Nothing(_) => return Err(gone()),
     };
-    Ok(Started { thread: thread.to_owned(), kind, graph: graph.clone(), log })
+    Ok(Started { thread: found.spelled(thread), kind, graph: graph.clone(), log })
 }
 
 /// The last values of a run, once it has ended: what is returned waits for them.

@@ -69,12 +69,17 @@ fn stops_with_client(context: &Context, run: &wire::Run) -> Result<bool, Error> 
     Ok(run.stops_with_client)
 }
 
-/// The headers by which a client finds a run again.
-pub(super) fn placed(mut response: Response, started: &Started, modes: &[Mode]) -> Response {
+/// The headers by which a client finds a run again: in these modes, and without modes its last values.
+pub(super) fn placed(mut response: Response, started: &Started, modes: Option<&[Mode]>) -> Response {
     let place = format!("/threads/{}/runs/{}", percent_encoded(&started.thread), started.log.id());
-    let modes: Vec<String> = modes.iter().map(|mode| format!("stream_mode={}", mode.name())).collect();
-    let stream = format!("{place}/stream?{}", modes.join("&"));
-    for (name, value) in [(header::CONTENT_LOCATION, place), (header::LOCATION, stream)] {
+    let again = match modes {
+        Some(modes) => {
+            let modes: Vec<String> = modes.iter().map(|mode| format!("stream_mode={}", mode.name())).collect();
+            format!("{place}/stream?{}", modes.join("&"))
+        }
+        None => format!("{place}/join"),
+    };
+    for (name, value) in [(header::CONTENT_LOCATION, place), (header::LOCATION, again)] {
         if let Ok(value) = HeaderValue::try_from(value) {
             response.headers_mut().insert(name, value);
         }
@@ -113,7 +118,7 @@ async fn streamed(
             }
         }
     });
-    Ok(placed(Response::from_parts(parts, Body::from_stream(bytes)), &started, &modes))
+    Ok(placed(Response::from_parts(parts, Body::from_stream(bytes)), &started, Some(&modes)))
 }
 
 /// The last values of a new run.
@@ -138,7 +143,7 @@ async fn waited(
         guard.log = None;
         values
     };
-    Ok(placed(long_answer(whole, ApiError::envelope).await?, &started, &[Mode::Values]))
+    Ok(placed(long_answer(whole, ApiError::envelope).await?, &started, None))
 }
 
 /// A new run in the background.
@@ -152,11 +157,16 @@ async fn created(
     let run = wire::Run::read(body)?;
     let speaker = Speaker::within(context, within, ids, traced).await?;
     let modes = run.modes.clone();
-    let started = start(&speaker, thread, run).await?;
-    let now = context.base.clock.now();
-    let state = pending(started.log.id(), now);
+    let (started, run) = begun(&speaker, thread, run).await?;
+    Ok(placed(axum::Json(run).into_response(), &started, Some(&modes)))
+}
+
+/// Begins a run, and shows it as it is before a worker has it.
+pub(super) async fn begun(speaker: &Speaker<'_>, thread: Option<String>, run: wire::Run) -> Answer<(Started, Value)> {
+    let started = start(speaker, thread, run).await?;
+    let state = pending(started.log.id(), speaker.context.base.clock.now());
     let run = wire::run(&state, &started.thread, &started.kind.id(&started.graph).to_string());
-    Ok(placed(axum::Json(run).into_response(), &started, &modes))
+    Ok((started, run))
 }
 
 pub(super) fn pending(id: RunId, at: Timestamp) -> RunState {

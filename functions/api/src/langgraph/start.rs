@@ -3,7 +3,7 @@
 use super::{
     Thread,
     assistants::meant,
-    conversation, course,
+    conversation, course, labels,
     log::{Log, Started},
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     converse::{MessageInput, Reply, Run, Speaker},
     error::Answer,
 };
-use domain::{ChatId, ChatView, Code, Error, OnBusy, TaskId, TaskView};
+use domain::{ChatId, ChatView, Code, Error, Labels, OnBusy, TaskId, TaskView};
 use engine::NewTask;
 use identity::Action;
 use protocols::{
@@ -40,10 +40,15 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
             .hint("a persona asks for permission where its policies say so")
             .into());
     }
-    let (thread, found) = match thread {
+    if run.thread.as_ref().is_some_and(|named| thread.as_ref() != Some(named)) {
+        return Err(Error::invalid("config", "thread_id of config is not the thread of the run")
+            .hint("leave it out: the path names the thread")
+            .into());
+    }
+    let (thread, mut found) = match thread {
         None => {
             let chat = ChatId(speaker.ids.id("chat"));
-            (chat.to_string(), Thread::Empty(chat, context.base.clock.now(), None))
+            (chat.to_string(), Thread::Nothing(chat))
         }
         Some(id) => {
             let found = Thread::find(&context.base, speaker.workspace, &id).await?;
@@ -52,15 +57,20 @@ pub(super) async fn start(speaker: &Speaker<'_>, thread: Option<String>, run: wi
         }
     };
     check_checkpoint(speaker, &found, run.checkpoint).await?;
-    let log = match (found, kind) {
+    let (changes, labels) = (run.labels.clone(), labels::changed(&found, &run.labels)?);
+    let log = match (&found, kind) {
         (Thread::Chat(view), AssistantKind::Persona) if view.role == graph => {
-            Log::Chat(go_on(speaker, &view, run).await?)
+            Log::Chat(go_on(speaker, view, run).await?)
         }
-        (Thread::Task(view), AssistantKind::Flow) if view.flow.name == graph => go_on_task(speaker, &view, run).await?,
+        (Thread::Task(view), AssistantKind::Flow) if view.flow.name == graph => go_on_task(speaker, view, run).await?,
         (Thread::Chat(view), _) => return Err(another(&view.role).into()),
         (Thread::Task(view), _) => return Err(another(&view.flow.name).into()),
-        (Thread::Empty(chat, ..) | Thread::Nothing(chat), kind) => begin(speaker, chat, kind, &graph, run).await?,
+        (Thread::Empty(chat, ..) | Thread::Nothing(chat), kind) => {
+            let log = begin(speaker, *chat, kind, &graph, (run, labels)).await?;
+            return Ok(Started { thread, kind, graph, log });
+        }
     };
+    labels::change(speaker, &mut found, changes).await?;
     Ok(Started { thread, kind, graph, log })
 }
 
@@ -89,7 +99,14 @@ pub(super) fn another(assistant: &str) -> Error {
 }
 
 /// The first run of a thread.
-async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: &str, run: wire::Run) -> Answer<Log> {
+async fn begin(
+    speaker: &Speaker<'_>,
+    chat: ChatId,
+    kind: AssistantKind,
+    graph: &str,
+    (run, labels): (wire::Run, Labels),
+) -> Answer<Log> {
+    let max_steps = run.max_model_calls();
     let input = match run.input {
         Input::New(input) => input,
         Input::Nothing if kind == AssistantKind::Flow => Value::Null,
@@ -99,7 +116,7 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: 
     if kind == AssistantKind::Persona {
         let wire::Words { content, earlier, files } = wire::words(&input)?;
         let (role, model) = (Some(graph.to_owned()), run.model);
-        let words = MessageInput { content, earlier, role, model, files, ..MessageInput::default() };
+        let words = MessageInput { content, earlier, role, model, files, max_steps, labels, ..MessageInput::default() };
         return Ok(Log::Chat(speaker.begin(chat, words).await?));
     }
     if run.model.is_some() {
@@ -107,7 +124,7 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: 
     }
     let stepping = run.breakpoints.iter().any(|node| node == "*");
     let breakpoints = if stepping { Vec::new() } else { run.breakpoints };
-    let new = NewTask { input, stepping, breakpoints, trace: speaker.trace, ..NewTask::default() };
+    let new = NewTask { input, stepping, breakpoints, trace: speaker.trace, labels, ..NewTask::default() };
     let tasks = &speaker.context.tasks;
     let task = tasks.create(speaker.workspace, TaskId::root(chat.0), graph, new, &speaker.by).await?;
     Ok(Log::Task(RunId { of: task.task_id.0, number: 0 }, 0))
@@ -115,6 +132,7 @@ async fn begin(speaker: &Speaker<'_>, chat: ChatId, kind: AssistantKind, graph: 
 
 /// A further run in a chat.
 async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer<Run> {
+    let max_steps = run.max_model_calls();
     match run.input {
         Input::New(input) => {
             let words = wire::words(&input)?;
@@ -135,7 +153,8 @@ async fn go_on(speaker: &Speaker<'_>, view: &ChatView, run: wire::Run) -> Answer
                 Strategy::Rollback => OnBusy::Rollback,
             };
             let wire::Words { content, files, .. } = words;
-            Ok(speaker.post(view.chat_id, MessageInput { content, files, ..MessageInput::default() }, on_busy).await?)
+            let words = MessageInput { content, files, max_steps, ..MessageInput::default() };
+            Ok(speaker.post(view.chat_id, words, on_busy).await?)
         }
         Input::Resume(value) => {
             let data = view.waiting_for.first().map(|open| &open["data"]).ok_or_else(not_asked)?;

@@ -47,7 +47,7 @@ async fn opened<N>(context: &Context, within: &Within<N>) -> Answer<Workspace> {
     Ok(context.base.workspaces.open(within.workspace, within.files.clone()).await?)
 }
 
-fn shown(item: &Item, content: &Content) -> Result<Value, Error> {
+fn item_json(item: &Item, content: &Content) -> Result<Value, Error> {
     if content.bytes.len() as u64 > LONGEST {
         let path = &content.info.path;
         return Err(Error::new(Code::Unprocessable, format!("{path} is too long for an item")).hint("read the file"));
@@ -107,7 +107,7 @@ pub(crate) async fn get_item(
     let namespace: Vec<String> = namespace.split('.').map(str::to_owned).collect();
     let path = wire::item(&namespace, &key)?;
     match opened(&context, &within).await?.read(&path, None).await {
-        Ok(content) => Ok(axum::Json(shown(&Item { namespace, key }, &content)?)),
+        Ok(content) => Ok(axum::Json(item_json(&Item { namespace, key }, &content)?)),
         Err(error) if error.code == Code::NotFound => Ok(axum::Json(Value::Null)),
         Err(error) => Err(error.into()),
     }
@@ -177,7 +177,7 @@ pub(crate) async fn search_items(
             Err(_) => continue,
         };
         // Files that are no items may lie in the folder, too.
-        let Ok(one) = shown(&item, &content) else { continue };
+        let Ok(one) = item_json(&item, &content) else { continue };
         if !filter.iter().all(|(name, wanted)| meets(&one["value"][name], wanted)) {
             continue;
         }

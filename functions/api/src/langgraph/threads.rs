@@ -3,7 +3,7 @@
 use super::{
     MOST, OfThread, Thread,
     assistants::{Assistant, meant},
-    conversation, course, part, selected, texts, wanted_status,
+    conversation, course, labels, part, selected, texts, wanted_status,
 };
 use crate::{
     Context,
@@ -17,7 +17,7 @@ use crate::{
 use axum::extract::State;
 use chat::ForkPoint;
 use domain::{
-    AgentOptions, ChatId, ChatView, Code, CommandId, Error, TaskView, ThreadAgent, Timestamp, WORKSPACE_FOLDER,
+    AgentOptions, ChatId, ChatView, Code, CommandId, Error, Labels, TaskView, ThreadAgent, Timestamp, WORKSPACE_FOLDER,
 };
 use engine::TaskFilter;
 use http::StatusCode;
@@ -33,8 +33,8 @@ use utoipa::IntoParams;
 
 /// The name of the client that makes threads by this door.
 pub(super) const CLIENT: &str = "langgraph";
-/// Chats that are looked through for one page of a search.
-const LOOKED_THROUGH: usize = 2_000;
+/// Pages of chats or tasks that one search reads, at most.
+const PAGES: usize = 20;
 
 /// The values of the threads of a page have so many bytes in all; those of further threads are null.
 const MAX_VALUES: usize = 16 << 20;
@@ -74,31 +74,32 @@ fn of_persona(name: &str) -> Value {
 }
 
 fn of_chat(id: &str, view: &ChatView, history: Option<&History>) -> Value {
-    let mut metadata = of_persona(&view.role);
-    metadata["title"] = json!(view.title);
-    metadata["chat_id"] = json!(view.chat_id);
+    let mut ids = of_persona(&view.role);
+    ids["chat_id"] = json!(view.chat_id);
+    let metadata = wire::metadata(json!({ "title": view.title }), &view.labels, ids);
     let status = super::status_of_chat(view);
     rendered(id, (view.created_at, view.active_at), &metadata, status, history)
 }
 
 fn of_task(id: &str, view: &TaskView, history: Option<&History>) -> Value {
     let flow = &view.flow.name;
-    let metadata = json!({ "graph_id": flow, "assistant_id": AssistantKind::Flow.id(flow), "task_id": view.task_id });
+    let ids = json!({ "graph_id": flow, "assistant_id": AssistantKind::Flow.id(flow), "task_id": view.task_id });
+    let metadata = wire::metadata(Value::Null, &view.labels, ids);
     let ended = view.finished_at.unwrap_or(view.created_at);
     rendered(id, (view.created_at, ended), &metadata, super::status_of_task(view), history)
 }
 
 /// A thread under the client's id of it.
-async fn shown(speaker: &Speaker<'_>, id: &str, thread: &Thread) -> Result<Value, Error> {
+async fn thread_json(speaker: &Speaker<'_>, id: &str, thread: &Thread) -> Result<Value, Error> {
     let stage = &speaker.context.base;
     Ok(match thread {
         Thread::Chat(view) => {
             of_chat(id, view, Some(conversation(stage, speaker.workspace, view.chat_id).await?.history()))
         }
         Thread::Task(view) => of_task(id, view, Some(course(stage, speaker.workspace, view.task_id).await?.history())),
-        Thread::Empty(_, at, persona) => {
-            let named = persona.as_deref().map(of_persona);
-            rendered(id, (*at, *at), &named.unwrap_or_else(|| json!({})), "idle", None)
+        Thread::Empty(_, at, persona, labels) => {
+            let ids = persona.as_deref().map_or(Value::Null, of_persona);
+            rendered(id, (*at, *at), &wire::metadata(Value::Null, labels, ids), "idle", None)
         }
         Thread::Nothing(_) => return Err(Error::not_found("thread", id)),
     })
@@ -106,7 +107,7 @@ async fn shown(speaker: &Speaker<'_>, id: &str, thread: &Thread) -> Result<Value
 
 /// Makes a thread, which is a chat or a task with its first run.
 #[utoipa::path(post, path = "/langgraph/threads", tag = "langgraph", operation_id = "create_langgraph_thread",
-    request_body(content = Value, description = "`thread_id`, `if_exists`, and `metadata` with `graph_id` alone."),
+    request_body(content = Value, description = "`thread_id`, `if_exists`, and `metadata`: `graph_id`, and texts as labels."),
     responses((status = 200, description = "It.", body = Value)))]
 pub(crate) async fn create_thread(
     State(context): State<Arc<Context>>,
@@ -116,7 +117,7 @@ pub(crate) async fn create_thread(
 ) -> Answer<axum::Json<Value>> {
     wire::plain(&body, &["thread_id", "if_exists", "metadata"])?;
     let metadata = object(&body, "metadata")?;
-    wire::labels(&metadata)?;
+    let labels = Labels::default().changed("metadata", wire::labels(&metadata)?)?;
     let returns_it = match text(&body, "if_exists")? {
         None | Some("raise") => false,
         Some("do_nothing") => true,
@@ -137,7 +138,7 @@ pub(crate) async fn create_thread(
         }
         Some(id) => match Thread::find(&context.base, speaker.workspace, id).await? {
             Thread::Nothing(chat) => (id.to_owned(), chat),
-            there if returns_it => return Ok(axum::Json(shown(&speaker, id, &there).await?)),
+            there if returns_it => return Ok(axum::Json(thread_json(&speaker, id, &there).await?)),
             _ => {
                 let error = Error::new(Code::Conflict, "there is a thread of this id").detail("field", "thread_id");
                 return Err(error.hint("send if_exists do_nothing, or leave thread_id out").into());
@@ -147,15 +148,16 @@ pub(crate) async fn create_thread(
     let roots = context.folders.as_ref().and_then(|folders| folders.roots().into_iter().next());
     let cwd = roots.unwrap_or_else(|| WORKSPACE_FOLDER.to_owned());
     let agent = ThreadAgent { agent, cwd, options: AgentOptions::default() };
-    let new = chat::NewThread { agent, functions: Vec::new(), title: None, client: CLIENT.to_owned() };
+    let new = chat::NewThread { agent, functions: Vec::new(), title: None, labels, client: CLIENT.to_owned() };
     context.threads().create(speaker.workspace, chat, new).await?;
     let thread = Thread::find(&context.base, speaker.workspace, &id).await?;
-    Ok(axum::Json(shown(&speaker, &id, &thread).await?))
+    Ok(axum::Json(thread_json(&speaker, &id, &thread).await?))
 }
 
-/// The threads that are chats, the last active first; with `metadata.graph_id` those of this persona or flow.
+/// The threads that are chats, the last active first; with `metadata.graph_id` those of this persona or flow, and with other metadata those that have
+/// these labels.
 #[utoipa::path(post, path = "/langgraph/threads/search", tag = "langgraph",
-    request_body(content = Value, description = "`metadata` with `graph_id` or `assistant_id`, `ids`, `status`, `limit`, `offset`, `select`."),
+    request_body(content = Value, description = "`metadata` with `graph_id` or `assistant_id` and labels, `ids`, `status`, `limit`, `offset`, `select`."),
     responses((status = 200, description = "A part of them.", body = Value)))]
 pub(crate) async fn search_threads(
     State(context): State<Arc<Context>>,
@@ -170,7 +172,11 @@ pub(crate) async fn search_threads(
         return Err(Error::invalid("sort_by", "threads are sorted by updated_at, the newest first").into());
     }
     let metadata = object(&body, "metadata")?;
-    wire::labels(&metadata)?;
+    if metadata.contains_key("chat_id") || metadata.contains_key("task_id") {
+        let error = Error::invalid("metadata", "chat_id and task_id of metadata find no thread");
+        return Err(error.hint("send ids").into());
+    }
+    let wanted = Labels::default().changed("metadata", wire::labels(&metadata)?)?;
     let ((offset, limit), select) = (part(&body, 10, MOST)?, texts(&body, "select")?);
     let status = wanted_status(text(&body, "status")?, &["idle", "busy", "interrupted", "error"])?;
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
@@ -178,21 +184,22 @@ pub(crate) async fn search_threads(
         Some(named) => Some(meant(&speaker, named).await?),
         None => None,
     };
+    let is = |state: &str| status.is_none_or(|status| status == state);
     let fits = |thread: &Thread| match thread {
-        Thread::Chat(view) => status.is_none_or(|status| super::status_of_chat(view) == status),
-        Thread::Task(view) => status.is_none_or(|status| super::status_of_task(view) == status),
-        Thread::Empty(..) => status.is_none_or(|status| status == "idle"),
+        Thread::Chat(view) => is(super::status_of_chat(view)) && view.labels.include(&wanted),
+        Thread::Task(view) => is(super::status_of_task(view)) && view.labels.include(&wanted),
+        Thread::Empty(.., labels) => is("idle") && labels.include(&wanted),
         Thread::Nothing(_) => false,
     };
     let mut threads = match texts(&body, "ids")? {
         Some(wanted) => by_ids(&speaker, &wanted[..wanted.len().min(MOST)]).await?,
-        None => listed(&speaker, assistant.as_ref(), offset + limit, fits).await?,
+        None => listed(&speaker, (assistant.as_ref(), &wanted), offset + limit, fits).await?,
     };
     threads.retain(|(_, thread)| fits(thread));
     let mut answer = Vec::new();
     let mut size = 0;
     for (id, thread) in threads.iter().skip(offset).take(limit) {
-        let mut shown = shown(&speaker, id, thread).await?;
+        let mut shown = thread_json(&speaker, id, thread).await?;
         size += shown["values"].to_string().len();
         if size > MAX_VALUES {
             shown["values"] = Value::Null;
@@ -210,31 +217,32 @@ async fn by_ids(speaker: &Speaker<'_>, ids: &[String]) -> Result<Vec<(String, Th
     Ok(threads)
 }
 
-/// The first `wanted` threads of this assistant that fit.
+/// The first `wanted` threads of this assistant with these labels that fit.
 async fn listed(
     speaker: &Speaker<'_>,
-    of: Option<&Assistant>,
+    (of, labels): (Option<&Assistant>, &Labels),
     wanted: usize,
     fits: impl Fn(&Thread) -> bool,
 ) -> Result<Vec<(String, Thread)>, Error> {
     let (context, workspace) = (speaker.context, speaker.workspace);
-    let (mut threads, mut cursor, mut looked) = (Vec::new(), None, 0);
-    while threads.len() < wanted && looked < LOOKED_THROUGH {
+    let (mut threads, mut cursor, mut pages) = (Vec::new(), None, 0);
+    while threads.len() < wanted && pages < PAGES {
         let (page, next): (Vec<_>, _) = match of {
             Some(Assistant { kind: AssistantKind::Flow, name, .. }) => {
-                let filter = TaskFilter { flow: Some(name.clone()), ..TaskFilter::default() };
+                let filter = TaskFilter { flow: Some(name.clone()), labels: labels.clone(), ..TaskFilter::default() };
                 let page = context.tasks.list(workspace, &filter, MOST, cursor).await?;
                 let tasks = page.tasks.into_iter();
                 (tasks.map(|view| (view.task_id.to_string(), Thread::Task(Box::new(view)))).collect(), page.next_cursor)
             }
             of => {
-                let page = context.chats.list(workspace, MOST, cursor).await?;
-                let chats = page.chats.into_iter().filter(|view| of.is_none_or(|one| view.role == one.name));
+                let is = |view: &ChatView| of.is_none_or(|one| view.role == one.name) && view.labels.include(labels);
+                let page = context.chats.reader().list_wanted(workspace, MOST, cursor, is).await?;
+                let chats = page.chats.into_iter();
                 (chats.map(|view| (view.chat_id.to_string(), Thread::Chat(Box::new(view)))).collect(), page.next_cursor)
             }
         };
         threads.extend(page.into_iter().filter(|(_, thread)| fits(thread)));
-        looked += MOST;
+        pages += 1;
         cursor = next;
         if cursor.is_none() {
             break;
@@ -254,7 +262,7 @@ pub(crate) async fn get_thread(
 ) -> Answer<axum::Json<Value>> {
     let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
     let thread = Thread::find(&context.base, speaker.workspace, &thread_id).await?.there(&thread_id)?;
-    Ok(axum::Json(shown(&speaker, &thread_id, &thread).await?))
+    Ok(axum::Json(thread_json(&speaker, &thread_id, &thread).await?))
 }
 
 /// Deletes a thread: its chat, or its task with all below it.
@@ -300,7 +308,7 @@ pub(crate) async fn copy_thread(
     };
     let fork = (ChatId(speaker.ids.id("chat")), CommandId(speaker.ids.id("command")));
     let copy = context.chats.fork(workspace, view.chat_id, ForkPoint::Now, fork, None, &speaker.by).await?;
-    Ok(axum::Json(shown(&speaker, &copy.chat_id.to_string(), &Thread::Chat(Box::new(copy))).await?))
+    Ok(axum::Json(thread_json(&speaker, &copy.chat_id.to_string(), &Thread::Chat(Box::new(copy))).await?))
 }
 
 /// The result of `read` for the states of a thread. A thread without a run has none.
@@ -347,18 +355,11 @@ pub(crate) async fn read_checkpoint_state(
     Path(OfThread { thread_id }): Path<OfThread>,
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<axum::Json<Value>> {
-    wire::plain(&body, &["checkpoint"])?;
+    // There are no graphs below a thread's own.
+    wire::plain(&body, &["checkpoint", "subgraphs"])?;
     let checkpoint = object(&body, "checkpoint")?;
     let number = text(&checkpoint, "checkpoint_id")?.map(wire::checkpoint_number).transpose()?;
     Ok(axum::Json(states(&context, &within, &thread_id, |history| history.state(&thread_id, number)).await?))
-}
-
-/// Refuses to change a thread: agents make its state.
-async fn fixed(context: &Context, within: &Within<Converse>, id: &str, field: &str) -> Answer<axum::Json<Value>> {
-    Thread::find(&context.base, within.workspace, id).await?.there(id)?;
-    Err(Error::invalid(field, format!("{field} of a thread cannot be changed from outside"))
-        .hint("send a message; or fork the chat at an earlier turn: POST /api/v1/workspaces/ID/chats/ID/fork")
-        .into())
 }
 
 /// Refuses to change the state of a thread: agents make it.
@@ -371,20 +372,35 @@ pub(crate) async fn update_thread_state(
     Path(OfThread { thread_id }): Path<OfThread>,
     Json(_): Json<Value>,
 ) -> Answer<axum::Json<Value>> {
-    fixed(&context, &within, &thread_id, "values").await
+    Thread::find(&context.base, within.workspace, &thread_id).await?.there(&thread_id)?;
+    Err(Error::invalid("values", "values of a thread cannot be changed from outside")
+        .hint("send a message; or fork the chat at an earlier turn: POST /api/v1/workspaces/ID/chats/ID/fork")
+        .into())
 }
 
-/// Refuses to change the labels of a thread: it has none.
+/// Changes labels of a thread: a text sets one, and null removes it.
 #[utoipa::path(patch, path = "/langgraph/threads/{thread_id}", tag = "langgraph", operation_id = "update_langgraph_thread",
-    params(OfThread), request_body(content = Value, description = "Anything."),
-    responses((status = 200, description = "Never.", body = Value)))]
+    params(OfThread), request_body(content = Value, description = "`metadata` with the labels to change."),
+    responses((status = 200, description = "The thread as it is in a moment.", body = Value)))]
 pub(crate) async fn update_thread(
     State(context): State<Arc<Context>>,
     within: Within<Converse>,
     Path(OfThread { thread_id }): Path<OfThread>,
-    Json(_): Json<Value>,
+    ids: Ids,
+    Json(body): Json<Map<String, Value>>,
 ) -> Answer<axum::Json<Value>> {
-    fixed(&context, &within, &thread_id, "metadata").await
+    wire::plain(&body, &["metadata"])?;
+    let mut changes = wire::labels(&object(&body, "metadata")?)?;
+    let speaker = Speaker::within(&context, &within, ids, Traced(None)).await?;
+    let mut thread = Thread::find(&context.base, speaker.workspace, &thread_id).await?.there(&thread_id)?;
+    if let Thread::Chat(view) = &thread
+        && view.labels.pairs().all(|(key, _)| key != "title")
+    {
+        // A client that sends back the metadata which it was shown does not mean a label.
+        changes.retain(|key, value| key != "title" || value.as_ref() != Some(&view.title));
+    }
+    labels::change(&speaker, &mut thread, changes).await?;
+    Ok(axum::Json(thread_json(&speaker, &thread_id, &thread).await?))
 }
 
 /// The states of a thread, the newest first.
@@ -397,7 +413,12 @@ pub(crate) async fn get_history(
     Path(OfThread { thread_id }): Path<OfThread>,
     Json(body): Json<Map<String, Value>>,
 ) -> Answer<axum::Json<Value>> {
-    wire::plain(&body, &["limit", "before"])?;
+    wire::plain(&body, &["limit", "before", "checkpoint"])?;
+    if text(&object(&body, "checkpoint")?, "checkpoint_ns")?.is_some_and(|graph| !graph.is_empty()) {
+        return Err(Error::invalid("checkpoint", "a thread has no graphs below its own")
+            .hint("leave checkpoint_ns out")
+            .into());
+    }
     let (_, limit) = part(&body, 10, MOST)?;
     let before = body.get("before").filter(|before| !before.is_null());
     let before = before.map(|before| {

@@ -5,6 +5,7 @@ use domain::ChatId;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -289,6 +290,9 @@ pub struct Chat {
     pub workspace_id: Uuid,
     /// Its title.
     pub title: String,
+    /// Its labels.
+    #[schema(required = false)]
+    pub labels: BTreeMap<String, String>,
     /// Its persona.
     pub role: String,
     /// Its model, where one was chosen.

@@ -32,7 +32,7 @@ pub struct SearchAnswer {
     /// How many passages of the files that were searched have no vector yet, in the modes `semantic` and `hybrid`: they are not found by their meaning,
     /// and a later search finds them.
     pub pending: u64,
-    /// The reason if a `hybrid` search was one by words, because the embedding model failed.
+    /// The reason if a `hybrid` search was one by words: no embedding model is configured, or it failed.
     pub note: Option<String>,
     /// The tokens for the query, of the modes `semantic` and `hybrid`.
     pub usage: Option<super::Usage>,

@@ -6,6 +6,7 @@ use domain::TaskId;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -126,6 +127,9 @@ pub struct Task {
     pub workspace_id: Uuid,
     /// Its flow.
     pub flow: FlowRef,
+    /// Its labels.
+    #[schema(required = false)]
+    pub labels: BTreeMap<String, String>,
     /// Its state.
     pub phase: TaskPhase,
     /// Its outcome, once `phase` is `finished`. Before that it tells only that nothing has failed so far (`success`), or that something has.

@@ -96,6 +96,24 @@ async fn a_session_is_shown_with_its_latest_fifty_messages_however_its_log_is_cu
 }
 
 #[tokio::test]
+async fn a_session_runs_from_the_moment_on_in_which_its_message_is_durable() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let path = format!("/api/agent/stream?workspace_id={}", workspace.rsplit('/').next().unwrap_or_default());
+    let made = door.json("POST", &path, json!({ "message": "Hello", "stream": false })).await.is(202).json;
+    let session = made["session"]["id"].as_str().unwrap_or_default();
+    door.put_view(&format!("{workspace}/chats/{session}"), json!({ "status": "idle" })).await;
+    let shown = format!("{path}&session_id={session}");
+    let is_running = async || door.get(&shown).await.is(200).json["session"]["agent_metadata"]["running"].clone();
+    assert_eq!(is_running().await, json!(false));
+    door.get(&format!("{shown}&after=0")).await.is(204);
+    let next = json!({ "message": "And now?", "session_id": session, "stream": false });
+    let taken = door.json("POST", &path, next).await.is(202).json;
+    assert_eq!(taken["session"]["agent_metadata"]["running"], json!(true));
+    assert_eq!(is_running().await, json!(true), "no worker has seen the message");
+}
+
+#[tokio::test]
 async fn of_the_messages_that_a_client_brings_along_a_new_session_reads_the_last_fifty() {
     let door = Door::open();
     let workspace = door.workspace().await;

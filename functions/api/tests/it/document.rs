@@ -34,6 +34,7 @@ DELETE /langgraph/threads/{thread_id}
 GET /langgraph/assistants/{assistant_id}
 GET /langgraph/assistants/{assistant_id}/graph
 GET /langgraph/assistants/{assistant_id}/schemas
+GET /langgraph/assistants/{assistant_id}/subgraphs
 GET /langgraph/info
 GET /langgraph/ok
 GET /langgraph/store/items
@@ -43,11 +44,16 @@ GET /langgraph/threads/{thread_id}/runs/{run_id}
 GET /langgraph/threads/{thread_id}/runs/{run_id}/join
 GET /langgraph/threads/{thread_id}/runs/{run_id}/stream
 GET /langgraph/threads/{thread_id}/state
+GET /langgraph/threads/{thread_id}/stream
 GET /langgraph/threads/{thread_id}/state/{checkpoint_id}
 PATCH /langgraph/runs/crons/{cron_id}
+POST /langgraph/assistants/count
 POST /langgraph/assistants/search
 POST /langgraph/runs
+POST /langgraph/runs/batch
+POST /langgraph/runs/cancel
 POST /langgraph/runs/crons
+POST /langgraph/runs/crons/count
 POST /langgraph/runs/crons/search
 POST /langgraph/runs/stream
 POST /langgraph/runs/wait

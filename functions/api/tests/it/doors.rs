@@ -68,7 +68,9 @@ async fn a_chat_that_was_paused_once_answers_at_every_door() {
     let run = format!("/langgraph/threads/{}/runs/{}", accepted.id, accepted.turn);
     let values = door.get(&format!("{run}/join")).await.is(200);
     assert_eq!(values.json["messages"][0]["content"], "Well.", "{}", values.json);
-    let frames = door.get(&format!("{run}/stream")).await.is(200);
+    assert_eq!(format!("/langgraph{}", values.header("location")), format!("{run}/join"), "a client comes back here");
+    // The SDK for Python sends a mode without a name for none.
+    let frames = door.get(&format!("{run}/stream?cancel_on_disconnect=false&stream_mode=")).await.is(200);
     let frames = String::from_utf8_lossy(&frames.bytes).into_owned();
     assert!(frames.contains("\"status\":\"success\"") && !frames.contains("event: error"), "{frames}");
 
@@ -204,6 +206,15 @@ async fn a_run_of_langgraph_goes_on_at_the_last_checkpoint_alone() {
     let thread = format!("/langgraph/threads/{}", accepted.id);
     let last = door.get(&format!("{thread}/state")).await.is(200).json["checkpoint"].clone();
     assert!(last["checkpoint_id"].is_string(), "{last}");
+    // As RemoteGraph asks for the history, and for one state of it.
+    let own = json!({ "checkpoint": { "thread_id": accepted.id, "checkpoint_ns": "" }, "metadata": null });
+    let history = door.json("POST", &format!("{thread}/history"), own).await.is(200);
+    assert_eq!(history.json[0]["checkpoint"], last, "{}", history.json);
+    let state = json!({ "checkpoint": last, "subgraphs": true });
+    let state = door.json("POST", &format!("{thread}/state/checkpoint"), state).await.is(200);
+    assert_eq!(state.json["checkpoint"], last);
+    let below = json!({ "checkpoint": { "checkpoint_ns": "tools:1" } });
+    door.json("POST", &format!("{thread}/history"), below).await.refuses(400, "INVALID_ARGUMENT");
     // As Agent Chat UI sends it: a chat has no graphs below it.
     let run = async |checkpoint: Value| {
         let input = json!({ "messages": "Go on" });

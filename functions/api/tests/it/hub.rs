@@ -198,7 +198,11 @@ async fn section_3_a_thread_has_one_active_turn_and_the_second_is_a_conflict() {
     assert_eq!(door.take_messages().await.iter().filter(|body| body.contains("start_turn")).count(), 1);
     let chat = chat(&door, &thread).await;
     door.put_view(&chat, json!({ "status": "idle", "turns": 1 })).await;
-    let second = turn(&door, &thread).await.is(202).text("turnId");
+    let short = json!({ "maxSummaryChars": 50 });
+    let short = ask(&door, "POST", &format!("{thread}/compact"), short).await.refuses(400, "INVALID_ARGUMENT");
+    assert_eq!(short.json["error"]["details"]["field"], "maxSummaryChars");
+    let second = json!({ "input": "go on", "stream": null });
+    let second = ask(&door, "POST", &format!("{thread}/turns"), second).await.is(202).text("turnId");
     assert_ne!(first, second);
     let messages = door.take_messages().await;
     assert!(messages.iter().any(|body| body.contains(&second) && !body.contains("\"create\"")), "{messages:?}");

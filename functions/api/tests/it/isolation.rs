@@ -20,6 +20,7 @@ mod members;
 mod modes;
 mod roles;
 mod route_table;
+mod row;
 mod rows;
 mod streams;
 mod transfers;

@@ -16,6 +16,7 @@ mod health;
 mod hub;
 mod idempotency;
 mod isolation;
+mod labels;
 mod langgraph;
 mod malformed;
 mod mcp_servers;

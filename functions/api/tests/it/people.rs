@@ -88,6 +88,29 @@ async fn on_a_full_disk_every_door_looks_and_stops() {
 }
 
 #[tokio::test]
+async fn on_a_full_disk_schedules_are_paused_and_webhooks_are_disabled() {
+    let door = Door::open();
+    let workspace = door.workspace().await;
+    let new = json!({ "name": "Brief", "rrule": "FREQ=DAILY", "action": { "kind": "chat", "goal": "Write it" } });
+    let id = door.json("POST", &format!("{workspace}/schedules"), new).await.is(202).text("schedule_id");
+    let new = json!({ "name": "Team", "url": "https://receiver.example/hook", "events": ["turn.ended"] });
+    let made = door.json("POST", &format!("{workspace}/webhooks"), new).await.is(201);
+    let hook = format!("{workspace}/webhooks/{}", made.json["webhook"]["webhook_id"].as_str().unwrap());
+    let (schedule, cron) = (format!("{workspace}/schedules/{id}"), format!("/langgraph/runs/crons/{id}"));
+    door.full.store(true, Ordering::SeqCst);
+    for (at, stop, accepted, further) in [
+        (&schedule, json!({ "paused": true }), 202, [json!({ "paused": false }), json!({ "name": "Other" })]),
+        (&cron, json!({ "enabled": false }), 200, [json!({ "enabled": true }), json!({ "schedule": "0 9 * * *" })]),
+        (&hook, json!({ "enabled": false }), 200, [json!({ "enabled": true }), json!({ "name": "Other" })]),
+    ] {
+        for adds in further {
+            door.json("PATCH", at, adds).await.refuses(507, "STORAGE_FULL");
+        }
+        door.json("PATCH", at, stop).await.is(accepted);
+    }
+}
+
+#[tokio::test]
 async fn personas_and_skills_are_read_from_their_files() {
     let door = Door::open();
     let workspace = door.workspace().await;

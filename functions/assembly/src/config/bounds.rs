@@ -12,7 +12,7 @@ const SECONDS: RangeInclusive<u64> = 1..=LONGEST;
 pub(super) fn faults(config: &Config, models: &models::Config) -> Vec<(String, String)> {
     let out = counts(config, models).into_iter().filter_map(|(key, count, bounds)| {
         let count = count.filter(|count| !bounds.contains(count))?;
-        Some((key.to_owned(), told(count, &bounds)))
+        Some((key.to_owned(), explain(count, &bounds)))
     });
     out.chain(limits(config)).collect()
 }
@@ -53,7 +53,7 @@ fn counts(config: &Config, models: &models::Config) -> [(&'static str, Option<u6
     ]
 }
 
-fn told(count: u64, bounds: &RangeInclusive<u64>) -> String {
+fn explain(count: u64, bounds: &RangeInclusive<u64>) -> String {
     let least = bounds.start();
     match *bounds.end() {
         u64::MAX => format!("{count} is too small; write {least} or more"),

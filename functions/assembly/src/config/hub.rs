@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 #[serde(default, deny_unknown_fields)]
 pub struct Hub {
     /// The folders in which coding agents may work: the `cwd` of a chat with an agent has to be in one of them after symbolic links are resolved.
-    /// The folder that the hub was started in when none is named, but never `/`.
+    /// The folder that the hub was started in when none is named, but never `/`. With accounts none when none is named, since every account sees the names
+    /// of the folders in them.
     pub allowed_roots: Vec<PathBuf>,
     /// How long the process of an agent stays without a turn, in seconds; 1 or more.
     pub agent_idle_seconds: u64,

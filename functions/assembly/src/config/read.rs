@@ -263,7 +263,7 @@ impl Sources {
         faults: &mut Vec<SetupError>,
     ) -> T {
         loop {
-            let (path, words) = match parsed(table) {
+            let (path, words) = match parse_table(table) {
                 Ok(value) => return value,
                 Err(fault) => fault,
             };
@@ -385,7 +385,7 @@ fn has_programs(table: &str) -> bool {
 }
 
 /// The value of a table; else the keys that lead to the fault, and serde's words about it.
-fn parsed<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<String>, String)> {
+fn parse_table<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<String>, String)> {
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|error| {
         let keys = error.path().iter().filter_map(|segment| match segment {
             Segment::Map { key } => Some(key.clone()),
@@ -416,9 +416,12 @@ fn remove(table: &mut Table, path: &[String]) -> bool {
 fn in_our_words(path: &[String], words: &str) -> String {
     if !words.starts_with("unknown field") {
         let Some((fault, wanted)) = words.rsplit_once("expected ") else { return words.to_owned() };
+        let is_number = fault.starts_with("invalid value: integer");
         let wanted = match wanted {
             "a sequence" => "a list",
             "a map" => "a table",
+            "u32" if is_number => "a whole number from 0 to 4294967295",
+            "u64" | "usize" if is_number => "a whole number that is not below 0",
             "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",
             "f32" | "f64" => "a number",
             name if name.starts_with("struct ") => "a table",

@@ -56,7 +56,7 @@ async fn all_that_the_table_has_of_a_deleted_workspace_goes_and_nothing_of_anoth
         on.table.commit(vec![Write::put(key.clone(), "{}", Expect::Any)]).await.unwrap();
     }
     for _ in 0..2 {
-        TableRemains { table: on.table.clone(), semaphores: on.semaphores() }.remove(on.id).await.unwrap();
+        TableDependents { table: on.table.clone(), semaphores: on.semaphores() }.remove(on.id).await.unwrap();
         let mut left = Vec::new();
         for key in &keys {
             if on.table.get(key).await.unwrap().is_some() {
@@ -79,7 +79,7 @@ async fn places_and_slots_of_a_deleted_workspace_are_given_back_and_those_of_ano
     on.holds(&slots::places_of(on.id), on.id, &[("own", &of_this)]).await;
     on.holds(&slots::semaphore(on.id), on.id, &[("slots", &of_this)]).await;
     on.holds(&slots::semaphore(other), other, &[("slots", &of_other)]).await;
-    TableRemains { table: on.table.clone(), semaphores: on.semaphores() }.remove(on.id).await.unwrap();
+    TableDependents { table: on.table.clone(), semaphores: on.semaphores() }.remove(on.id).await.unwrap();
     let holders = ["own", "slots"].map(str::to_owned);
     assert_eq!(on.given_back(), own.into_iter().zip(holders).collect::<Vec<_>>());
     // Also what its log does not show: the request may lie in its mailbox.

@@ -1,7 +1,10 @@
-//! The arguments of `buildscale chat`.
+//! The arguments of `buildscale chat` and `buildscale chats`.
 
-use super::{Connection, Reference};
-use clap::{Args, ValueEnum};
+use super::{
+    Connection, Reference,
+    label::{Label, label},
+};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -38,6 +41,9 @@ pub struct ChatArgs {
     /// The version of the plan that you have read and approve, for --mode build
     #[arg(long, requires = "plan", value_name = "N")]
     pub(crate) plan_version: Option<u64>,
+    /// Give the chat a label, to find it by; can be repeated
+    #[arg(long = "label", conflicts_with_all = ["chat", "resume"], value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<Label>,
     /// Attach a file of the workspace to the first message; can be repeated (`files put` uploads)
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
@@ -56,6 +62,51 @@ pub struct ChatArgs {
     /// The first message; - reads it from standard input
     #[arg(value_name = "GOAL")]
     pub(crate) goal: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ChatsArgs {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// The workspace, by name or id [default: the first one]
+    #[arg(long, short, global = true, env = "BUILDSCALE_WORKSPACE", value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// How many at most
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Only with this label; can be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<Label>,
+    #[command(subcommand)]
+    pub(crate) command: Option<ChatsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChatsCommand {
+    /// List chats, the last active first (as `chats` alone does)
+    List {
+        /// How many at most [default: 20]
+        #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: Option<u32>,
+        /// Only with this label; can be repeated
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+        labels: Vec<Label>,
+    },
+    /// Take a chat off the list and put its file into the trash; its running turn is stopped
+    Rm {
+        /// The chat: its id, the beginning of it, or - for the one that was last active
+        #[arg(value_name = "CHAT")]
+        chat: Reference,
+    },
+    /// Print a chat as Markdown; with --json its messages
+    Export {
+        /// The chat: its id, the beginning of it, or - for the one that was last active
+        #[arg(value_name = "CHAT")]
+        chat: Reference,
+        /// The file to write it to [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 /// How far the agent may go.

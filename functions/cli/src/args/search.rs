@@ -16,7 +16,7 @@ pub struct SearchArgs {
     /// Only at or below this path
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<String>,
-    /// How the query is understood; `regex` matches single lines, `semantic` and `hybrid` need an embedding model
+    /// How the query is understood; `regex` matches single lines, `semantic` needs an embedding model
     #[arg(long, value_enum, default_value_t = SearchModeArg::Text)]
     pub(crate) mode: SearchModeArg,
     /// Only this kind of files; can be repeated

@@ -1,6 +1,9 @@
 //! The arguments of `buildscale flow` and `buildscale task`.
 
-use super::{Connection, EXIT_CODES};
+use super::{
+    Connection, EXIT_CODES,
+    label::{Label, label},
+};
 use crate::output::Output;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value};
@@ -202,6 +205,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "-100..100", allow_negative_numbers = true,
           value_parser = clap::value_parser!(i8).range(-100..=100))]
     pub(crate) priority: Option<i8>,
+    /// Give the task a label, to find it by; can be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<Label>,
     #[command(flatten)]
     pub(crate) pauses: PauseArgs,
     #[command(flatten)]
@@ -331,6 +337,9 @@ pub(crate) enum TaskCommand {
         /// The clones and subtasks of this task [default: tasks without a parent]
         #[arg(long, value_name = "TASK")]
         parent: Option<Reference>,
+        /// Only with this label; can be repeated
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+        labels: Vec<Label>,
         /// How many at most
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
@@ -421,7 +430,7 @@ pub(crate) enum TaskCommand {
         #[arg(long)]
         follow: bool,
     },
-    /// Run the failed nodes of a task again, as a new one; all others keep their recorded output
+    /// Run the nodes of a task again that failed or were stopped, as a new one; all others keep their recorded output
     Retry {
         /// The task
         task: Reference,

@@ -40,7 +40,7 @@ pub(super) async fn show(connection: &Connection, out: &mut Output) -> Result<()
         return out.json(&json!({
             "url": connection.url,
             "token": with_token,
-            "login": login.as_ref().map(told),
+            "login": login.as_ref().map(login_json),
             "workspaces": roles,
         }));
     }
@@ -68,7 +68,7 @@ pub(super) async fn show(connection: &Connection, out: &mut Output) -> Result<()
 }
 
 /// A login for programs: all but its tokens.
-fn told(login: &Saved) -> Value {
+fn login_json(login: &Saved) -> Value {
     json!({
         "issuer": login.issuer,
         "expires_at": login.expires_at.map(Timestamp::from_millis),

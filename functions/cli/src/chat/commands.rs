@@ -16,8 +16,8 @@ use crate::{
     mentions::{mention, mentions},
     output::{Output, counted, one_line},
     render::{Renderer, Role, words::of_rule},
-    rewind::{take_back, told, told_steps},
-    value::{list, number, text},
+    rewind::{print_rewind, print_steps, take_back},
+    value::{list, model, number, text},
 };
 use domain::PermissionRule;
 use reqwest::Method;
@@ -234,7 +234,8 @@ impl Session {
             Some(chat) => self.client.get(&["workspaces", &self.workspace, "chats", chat], &[("limit", "1")]).await?,
             None => Value::Object(self.first.setup.clone()),
         };
-        match (text(&view, key), key) {
+        let known = if key == "model" { model(&view) } else { text(&view, key) };
+        match (known, key) {
             ("", "model") => self.default_model().await,
             ("", _) => Ok("chat".to_owned()),
             (known, _) => Ok(one_line(known, 100)),
@@ -292,9 +293,9 @@ impl Session {
     async fn rewind(&mut self, rewind: &TurnRewind, out: &mut Output) -> Result<(), CliError> {
         let id = Uuid::now_v7().to_string();
         let body = rewind.body(&id);
-        let work = take_back(&self.client, &self.workspace, &body, |steps| told_steps(steps, out));
+        let work = take_back(&self.client, &self.workspace, &body, |steps| print_steps(steps, out));
         let done = unless_interrupted(&mut self.interrupts, work).await?;
-        told(&done, out)?;
+        print_rewind(&done, out)?;
         self.changes.rewound(rewind, id);
         rewind.remark().map_or(Ok(()), |remark| out.notice(remark))
     }

@@ -239,7 +239,7 @@ impl Session {
         self.renderer.end_line(out)?;
         match self.asks.front() {
             Some(ask) => {
-                out.prompt(ask.shown())?;
+                out.prompt(ask.prompt_text())?;
                 out.prompt(ask.prompt())?;
             }
             // An editor shows it by itself.

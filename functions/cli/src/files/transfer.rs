@@ -12,6 +12,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
+    ffi::OsStr,
     fs,
     io::Write as _,
     path::{Component, Path, PathBuf},
@@ -63,7 +64,7 @@ impl Files {
                 None => PathBuf::from(&name),
             };
             self.bring(&found, &to).await?;
-            return told(&[to.display().to_string()], "wrote", out);
+            return print_paths(&[to.display().to_string()], "wrote", out);
         }
         let to = local.map_or_else(|| PathBuf::from(if name.is_empty() { "workspace" } else { &name }), Path::to_owned);
         let (mut written, mut of_git) = (Vec::new(), 0_usize);
@@ -85,7 +86,7 @@ impl Files {
             let files = counted(of_git, "file");
             out.notice(format_args!("left in the workspace: {files} in .git, as git would run what is in there"))?;
         }
-        told(&written, "wrote", out)
+        print_paths(&written, "wrote", out)
     }
 
     /// Writes the content of a file here, piece by piece. Until all of it is there it has another name.
@@ -123,9 +124,14 @@ impl Files {
         let root = path.trim_end_matches('/');
         let mut there: HashMap<String, Value> =
             self.tree(path).await?.into_iter().map(|file| (text(&file, "path").to_owned(), file)).collect();
-        let mut changed = Vec::new();
+        let (mut changed, mut taken) = (Vec::new(), HashSet::new());
         for (rest, place) in walk(local)? {
             let to = format!("{root}/{rest}");
+            if !taken.insert(to.clone()) {
+                let name = one_line(&place.display().to_string(), 4096);
+                out.notice(format_args!("left here: {name}: another file has its name in the workspace"))?;
+                continue;
+            }
             let content = Local::open(&place)?;
             let hash = content.digests().await?.0.to_string();
             if there.remove(&to).is_some_and(|file| text(&file, "sha256") == hash) {
@@ -136,7 +142,7 @@ impl Files {
             }
             changed.push(to);
         }
-        told(&changed, if how.dry_run { "would write" } else { "wrote" }, out)?;
+        print_paths(&changed, if how.dry_run { "would write" } else { "wrote" }, out)?;
         if !how.delete {
             return Ok(());
         }
@@ -147,7 +153,7 @@ impl Files {
             self.remove(file).await?;
         }
         let gone: Vec<String> = gone.into_iter().map(|(path, _)| path).collect();
-        told(&gone, if how.dry_run { "would remove" } else { "removed" }, out)
+        print_paths(&gone, if how.dry_run { "would remove" } else { "removed" }, out)
     }
 
     /// Shows the differences between two versions.
@@ -178,13 +184,13 @@ impl Files {
         let found = self.find(path).await?;
         let mut pairs: Vec<(Option<Value>, PathBuf)> = Vec::new();
         if is_folder(&found) {
+            let mut here: HashMap<String, PathBuf> = walk(local)?.into_iter().rev().collect();
             for file in self.tree(path).await? {
-                let Some(place) = below(text(&file, "path"), path).map(|rest| local.join(rest)) else { continue };
+                let Some(rest) = below(text(&file, "path"), path) else { continue };
+                let place = rest.to_str().and_then(|rest| here.remove(rest)).unwrap_or_else(|| local.join(rest));
                 pairs.push((Some(file), place));
             }
-            let there: HashSet<PathBuf> = pairs.iter().map(|(_, place)| place.clone()).collect();
-            let only_here = walk(local)?.into_iter().map(|(_, place)| place).filter(|place| !there.contains(place));
-            pairs.extend(only_here.map(|place| (None, place)));
+            pairs.extend(here.into_values().map(|place| (None, place)));
             pairs.sort_by(|a, b| a.1.cmp(&b.1));
         } else {
             let place = if local.is_dir() { local.join(text(&found, "name")) } else { local.to_owned() };
@@ -305,7 +311,7 @@ fn paint(diff: &str, out: &mut Output) -> Result<(), CliError> {
     Ok(())
 }
 
-fn told(paths: &[String], what: &str, out: &mut Output) -> Result<(), CliError> {
+fn print_paths(paths: &[String], what: &str, out: &mut Output) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&json!({ "done": what, "paths": paths }));
     }
@@ -343,14 +349,20 @@ fn is_of_git(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
-/// The files of a folder here, by their paths in it, without hidden ones and links.
+/// The name that a file or folder here has in a workspace, which takes none that people could not tell from another: macOS writes letters in parts.
+pub(super) fn name_there(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    Some(domain::nearest_new_name(&name)).filter(|nearest| !nearest.is_empty()).unwrap_or_else(|| name.into_owned())
+}
+
+/// The files of a folder here, by their paths in a folder of a workspace, without hidden ones and links.
 fn walk(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
     let (mut files, mut open) = (Vec::new(), vec![(folder.to_path_buf(), String::new())]);
     while let Some((place, above)) = open.pop() {
         let failed = |source| CliError::Local { path: place.display().to_string(), source };
         for entry in fs::read_dir(&place).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let (name, kind) = (entry.file_name().to_string_lossy().into_owned(), entry.file_type().map_err(failed)?);
+            let (name, kind) = (name_there(&entry.file_name()), entry.file_type().map_err(failed)?);
             if name.starts_with('.') {
                 continue;
             }
@@ -403,6 +415,15 @@ mod tests {
         }
         // The folder itself may be a hidden one.
         assert!(!belongs_there("/projects/.app/a.md", "/projects/.app", &json!({})));
+    }
+
+    #[test]
+    fn files_have_names_that_a_workspace_takes() {
+        for (here, there) in
+            [("cafe\u{301}.txt", "café.txt"), (" a ", "a"), ("a\u{200b}b\n", "ab"), (" ", " "), ("😀.md", "😀.md")]
+        {
+            assert_eq!(name_there(OsStr::new(here)), there, "{here:?}");
+        }
     }
 
     #[test]

@@ -32,13 +32,13 @@ fn files(root: &Path, args: &Value) -> Result<impl Iterator<Item = DirEntry>, St
     Ok(entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())))
 }
 
-fn shown(root: &Path, entry: &DirEntry) -> String {
+fn relative_path(root: &Path, entry: &DirEntry) -> String {
     entry.path().strip_prefix(root).unwrap_or(entry.path()).display().to_string()
 }
 
 /// The paths of the files, each in a line.
 pub(super) fn list(root: &Path, args: &Value) -> Result<String, String> {
-    let mut all: Vec<String> = files(root, args)?.map(|entry| shown(root, &entry)).take(NAMES + 1).collect();
+    let mut all: Vec<String> = files(root, args)?.map(|entry| relative_path(root, &entry)).take(NAMES + 1).collect();
     if all.len() > NAMES {
         all.truncate(NAMES);
         all.push(format!("(There are more than {NAMES}: name a folder or a glob.)"));
@@ -66,7 +66,7 @@ pub(super) fn search(root: &Path, args: &Value) -> Result<String, String> {
                 return Ok(found.join("\n"));
             }
             let line: String = line.trim_end().chars().take(LINE).collect();
-            found.push(format!("{}:{number}: {line}", shown(root, &entry)));
+            found.push(format!("{}:{number}: {line}", relative_path(root, &entry)));
         }
     }
     Ok(if found.is_empty() { "Nothing matches.".into() } else { found.join("\n") })

@@ -1,7 +1,7 @@
 //! The device authorization grant (RFC 8628): a person confirms a code in any browser, and this program asks until they have.
 
 use super::{
-    http::{Http, endpoint, shown},
+    http::{Http, endpoint, url_text},
     metadata::Offer,
     now,
     store::Saved,
@@ -187,7 +187,7 @@ impl Saved {
     fn of(body: &Value, offer: &Offer, hub: &Url) -> Result<Self, CliError> {
         let wrong = |reason: &str| CliError::Issuer { url: one_line(&offer.issuer, 200), reason: reason.to_owned() };
         let mut saved = Self {
-            url: shown(hub),
+            url: url_text(hub),
             issuer: offer.issuer.clone(),
             token_endpoint: offer.token_endpoint.to_string(),
             revocation_endpoint: offer.revocation_endpoint.as_ref().map(Url::to_string),

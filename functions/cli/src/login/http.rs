@@ -64,14 +64,14 @@ impl Http {
     }
 
     async fn send(&self, url: &Url, request: RequestBuilder) -> Result<Answer, CliError> {
-        let lost = |error: reqwest::Error| CliError::Issuer { url: shown(url), reason: ::client::causes(&error) };
+        let lost = |error: reqwest::Error| CliError::Issuer { url: url_text(url), reason: ::client::causes(&error) };
         let response = request.header(header::ACCEPT, "application/json").send().await.map_err(lost)?;
         let status = response.status();
         let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
         while let Some(piece) = pieces.next().await {
             body.extend_from_slice(&piece.map_err(lost)?);
             if body.len() > LONGEST {
-                return Err(CliError::Issuer { url: shown(url), reason: "its answer is too long".into() });
+                return Err(CliError::Issuer { url: url_text(url), reason: "its answer is too long".into() });
             }
         }
         Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
@@ -79,7 +79,7 @@ impl Http {
 }
 
 /// An address as people read it; a query may hold a secret.
-pub(crate) fn shown(url: &Url) -> String {
+pub(crate) fn url_text(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.as_str().trim_end_matches('/').to_owned()

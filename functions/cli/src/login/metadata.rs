@@ -1,6 +1,6 @@
 //! The way to a token of a hub: which issuer it trusts (RFC 9728), and where that issuer answers (OpenID Connect Discovery 1.0).
 
-use super::http::{Http, endpoint, shown};
+use super::http::{Http, endpoint, url_text};
 use crate::{
     failure::CliError,
     output::one_line,
@@ -34,7 +34,7 @@ pub(crate) async fn of(hub: &Url) -> Result<Offer, CliError> {
     let client_id = text(&resource, "cli_client_id").to_owned();
     if client_id.is_empty() {
         return Err(CliError::Login {
-            reason: format!("{} does not name the command line's client at {}", shown(hub), one_line(issuer, 200)),
+            reason: format!("{} does not name the command line's client at {}", url_text(hub), one_line(issuer, 200)),
             hint: Some("its operator sets auth.cli_client_id; until then, set BUILDSCALE_TOKEN"),
         });
     }
@@ -60,18 +60,18 @@ pub(crate) async fn of(hub: &Url) -> Result<Offer, CliError> {
 async fn resource(http: &Http, hub: &Url) -> Result<Value, CliError> {
     let at = below(hub, &[".well-known", "oauth-protected-resource"]);
     let answer = http.get(&at).await.map_err(|failure| match failure {
-        CliError::Issuer { reason, .. } => Error::Unreachable { url: shown(hub), reason }.into(),
+        CliError::Issuer { reason, .. } => Error::Unreachable { url: url_text(hub), reason }.into(),
         other => other,
     })?;
     if !answer.status.is_success() || !answer.body.is_object() {
         let reason = format!("{} answers {}", at.path(), answer.status);
-        return Err(Error::Foreign { url: shown(hub), reason, status: Some(answer.status.as_u16()) }.into());
+        return Err(Error::Foreign { url: url_text(hub), reason, status: Some(answer.status.as_u16()) }.into());
     }
     // RFC 9728 §3.3: metadata of another resource must not be used.
     let named = text(&answer.body, "resource");
-    if named.trim_end_matches('/') != shown(hub) {
+    if named.trim_end_matches('/') != url_text(hub) {
         return Err(CliError::Login {
-            reason: format!("{} says that its address is {}", shown(hub), one_line(named, 200)),
+            reason: format!("{} says that its address is {}", url_text(hub), one_line(named, 200)),
             hint: Some("give that address with --url; if it is wrong, its operator sets auth.resource"),
         });
     }
@@ -89,7 +89,7 @@ async fn no_issuer(http: &Http, hub: &Url) -> CliError {
             "set BUILDSCALE_TOKEN to a token or an API key; its operator makes one with `buildscale token make`",
         ),
     };
-    CliError::Login { reason: format!("{} {why}", shown(hub)), hint: Some(hint) }
+    CliError::Login { reason: format!("{} {why}", url_text(hub)), hint: Some(hint) }
 }
 
 /// The configuration that an issuer publishes about itself.

@@ -2,7 +2,7 @@
 
 use super::{
     device::reason,
-    http::{Http, endpoint, shown},
+    http::{Http, endpoint, url_text},
     now,
     store::{Saved, Store},
 };
@@ -85,7 +85,7 @@ async fn refresh(store: &Store) -> Result<Option<Saved>, CliError> {
             ];
             let answer = Http::new()?.post(&url, &fields).await?;
             if answer.status.is_server_error() || answer.status.as_u16() == 429 {
-                return Err(CliError::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) });
+                return Err(CliError::Issuer { url: url_text(&url), reason: format!("it answers {}", answer.status) });
             }
             if !answer.status.is_success() {
                 return Err(ended(&saved, &reason(&answer.body)));
@@ -120,6 +120,6 @@ pub(crate) async fn revoke(saved: &Saved) -> Result<bool, CliError> {
     let answer = Http::new()?.post(&url, &fields).await?;
     match answer.status.is_success() {
         true => Ok(true),
-        false => Err(CliError::Issuer { url: shown(&url), reason: format!("it answers {}", answer.status) }),
+        false => Err(CliError::Issuer { url: url_text(&url), reason: format!("it answers {}", answer.status) }),
     }
 }

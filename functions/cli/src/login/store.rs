@@ -97,7 +97,7 @@ impl Store {
                 hint: Some("set BUILDSCALE_TOKEN instead"),
             });
         };
-        let name = Sha256::of(super::http::shown(hub).as_bytes()).to_string();
+        let name = Sha256::of(super::http::url_text(hub).as_bytes()).to_string();
         Ok(Self { path: state.join("logins").join(format!("{}.json", name.get(..32).unwrap_or(&name))) })
     }
 

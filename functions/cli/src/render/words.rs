@@ -183,7 +183,7 @@ impl Used {
         self.context = Some((number(data, "context_used"), number(data, "context_limit")));
     }
 
-    pub(crate) fn shown(&self) -> Option<String> {
+    pub(crate) fn usage_text(&self) -> Option<String> {
         let (context_used, context_limit) = self.context?;
         let mut text = format!("{} in", counted(self.input, "token"));
         if self.cached > 0 {

@@ -4,7 +4,7 @@ use super::{composer::Composer, form::Form, scroll::ScrollPosition, transcript::
 use crate::{
     follow::Event,
     output::{clean, one_line},
-    value::text,
+    value::{model, text},
 };
 use serde_json::{Map, Value, json};
 
@@ -167,8 +167,8 @@ impl ChatPane {
     pub(crate) fn view(&mut self, view: &Value) {
         self.title = one_line(text(view, "title"), TITLE);
         self.mode = one_line(text(view, "mode"), TITLE);
-        if !text(view, "model").is_empty() {
-            self.model = one_line(text(view, "model"), TITLE);
+        if !model(view).is_empty() {
+            self.model = one_line(model(view), TITLE);
         }
         let why = clean(text(view, "paused_reason"));
         self.transcript.paused = Some(why).filter(|_| text(view, "status") == "paused");

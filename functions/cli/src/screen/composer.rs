@@ -1,7 +1,7 @@
 //! A text of several lines that a person edits, with the texts from before.
 
 use crate::output::clean;
-use unicode_width::UnicodeWidthChar;
+use unicode_width::UnicodeWidthStr;
 
 /// An edited text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -202,34 +202,33 @@ impl Composer {
     /// The text in lines of at most `width` columns.
     pub(crate) fn lay(&self, width: usize) -> WrappedText {
         let width = width.max(2);
-        let (mut lines, mut line, mut columns) = (Vec::new(), String::new(), 0);
+        let (mut lines, mut line) = (Vec::new(), String::new());
         let mut cursor = (0, 0);
         for (at, c) in self.text.char_indices() {
-            let wide = if c == '\t' { 4 } else { c.width().unwrap_or(0) };
-            if c != '\n' && columns + wide > width {
-                lines.push(std::mem::take(&mut line));
-                columns = 0;
-            }
-            if at == self.at {
-                cursor = (lines.len(), columns);
-            }
+            let mut before = line.len();
             match c {
-                '\n' => {
-                    lines.push(std::mem::take(&mut line));
-                    columns = 0;
-                    continue;
-                }
+                '\n' => {}
                 '\t' => line.push_str("    "),
                 c => line.push(c),
             }
-            columns += wide;
+            // The whole line is measured, since a code point that joins the one before takes no columns.
+            if line.width() > width {
+                let rest = line.split_off(before);
+                lines.push(std::mem::replace(&mut line, rest));
+                before = 0;
+            }
+            if at == self.at {
+                cursor = (lines.len(), line.get(..before).unwrap_or_default().width());
+            }
+            if c == '\n' {
+                lines.push(std::mem::take(&mut line));
+            }
         }
         if self.at == self.text.len() {
-            if columns >= width {
+            if line.width() >= width {
                 lines.push(std::mem::take(&mut line));
-                columns = 0;
             }
-            cursor = (lines.len(), columns);
+            cursor = (lines.len(), line.width());
         }
         lines.push(line);
         WrappedText { lines, cursor }
@@ -290,6 +289,7 @@ mod tests {
         assert_eq!(laid("", 5), WrappedText { lines: vec!["".into()], cursor: (0, 0) });
         assert_eq!(laid("abcde", 5), WrappedText { lines: vec!["abcde".into(), "".into()], cursor: (1, 0) });
         assert_eq!(laid("日本語", 5), WrappedText { lines: vec!["日本".into(), "語".into()], cursor: (1, 2) });
+        assert_eq!(laid("👩‍👩‍👧ab", 5), WrappedText { lines: vec!["👩‍👩‍👧ab".into()], cursor: (0, 4) });
         assert_eq!(laid("a\n", 5), WrappedText { lines: vec!["a".into(), "".into()], cursor: (1, 0) });
     }
 

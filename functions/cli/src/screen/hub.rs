@@ -119,7 +119,7 @@ impl HubWorkspace {
         let make = |after| Follower::new(self.client.clone(), &self.workspace, chat, Some(after), None);
         let mut follower = make(after);
         loop {
-            let told = match follower.next().await {
+            let update = match follower.next().await {
                 Heard::Ready => ChatPaneUpdate::Ready,
                 Heard::Back => ChatPaneUpdate::Back,
                 Heard::Event(event) => {
@@ -129,20 +129,20 @@ impl HubWorkspace {
                 Heard::Lost(failure) => ChatPaneUpdate::Lost(failure.to_string()),
                 Heard::Over(failure) if failure.exit() == Exit::Unreachable => {
                     follower = make(after);
-                    let told = ChatPaneUpdate::Lost(failure.to_string());
-                    if !self.send(Input::Told { key, told }).await {
+                    let update = ChatPaneUpdate::Lost(failure.to_string());
+                    if !self.send(Input::PaneUpdate { key, update }).await {
                         return;
                     }
                     sleep(PAUSE).await;
                     continue;
                 }
                 Heard::Over(failure) => {
-                    self.send(Input::Told { key, told: ChatPaneUpdate::Over(failure.to_string()) }).await;
+                    self.send(Input::PaneUpdate { key, update: ChatPaneUpdate::Over(failure.to_string()) }).await;
                     return;
                 }
                 Heard::Ended => return,
             };
-            if !self.send(Input::Told { key, told }).await {
+            if !self.send(Input::PaneUpdate { key, update }).await {
                 return;
             }
         }
@@ -155,7 +155,7 @@ impl HubWorkspace {
             Action::Post { key, chat, content, first, busy } => {
                 match self.post(chat.as_deref(), &content, first, busy).await {
                     Ok((chat, remarks)) => Some(Input::Posted { key, chat, remarks }),
-                    Err(failure) => Some(Input::NotPosted { key, content, why: told(&failure) }),
+                    Err(failure) => Some(Input::NotPosted { key, content, why: failure_line(&failure) }),
                 }
             }
             Action::Reply { key, chat, ask, path, body } => {
@@ -172,14 +172,14 @@ impl HubWorkspace {
                         (text, format!("{} version {v}; /approve {v} starts the work", one_line(&path, 200)))
                     }
                     Ok(None) => (String::new(), "this chat has no plan yet: ask for one".to_owned()),
-                    Err(failure) => (String::new(), told(&failure)),
+                    Err(failure) => (String::new(), failure_line(&failure)),
                 };
                 let told = tell.then_some(Input::Remark { key, text: remark, bad: false });
                 self.send(Input::Plan { key, text }).await;
                 told
             }
             Action::Rewind { key, rewind } => {
-                let result = self.rewind(&rewind).await.map_err(|failure| told(&failure));
+                let result = self.rewind(&rewind).await.map_err(|failure| failure_line(&failure));
                 Some(Input::Rewound { key, rewind, result })
             }
             Action::Compare { key, files } => {
@@ -187,7 +187,7 @@ impl HubWorkspace {
                 for file in &files {
                     let input = match place.changes_in(file).await {
                         Ok(FileDiff { heading, diff }) => Input::Diff { key, heading, diff },
-                        Err(failure) => Input::Remark { key, text: told(&failure), bad: true },
+                        Err(failure) => Input::Remark { key, text: failure_line(&failure), bad: true },
                     };
                     self.send(input).await;
                 }
@@ -196,7 +196,7 @@ impl HubWorkspace {
             Action::ReadCost { key, chat } => {
                 let view = self.chat(&chat, &[]).await;
                 let bad = view.is_err();
-                let text = view.map_or_else(|failure| told(&failure), |view| used(&view));
+                let text = view.map_or_else(|failure| failure_line(&failure), |view| used(&view));
                 Some(Input::Remark { key, text, bad })
             }
             Action::ListChats => Some(Input::Chats(self.chats().await)),
@@ -239,7 +239,7 @@ impl HubWorkspace {
             Err(failure) if rest == "stop" && failure.exit() == Exit::NotFound => {
                 Some(Input::Remark { key, text: "nothing is running".into(), bad: true })
             }
-            Err(failure) => Some(Input::Remark { key, text: told(&failure), bad: true }),
+            Err(failure) => Some(Input::Remark { key, text: failure_line(&failure), bad: true }),
             Ok(_) if rest.is_empty() => {
                 if let Some(text) = remark {
                     self.send(Input::Remark { key, text, bad: false }).await;
@@ -292,8 +292,8 @@ impl HubWorkspace {
         match self.client.post(&full, body).await {
             Ok(_) => Replied::Taken,
             Err(failure) if failure.exit() == Exit::Conflict => Replied::Late,
-            Err(failure) if failure.exit() == Exit::Usage => Replied::Wrong(told(&failure)),
-            Err(failure) => Replied::Failed(told(&failure)),
+            Err(failure) if failure.exit() == Exit::Usage => Replied::Wrong(failure_line(&failure)),
+            Err(failure) => Replied::Failed(failure_line(&failure)),
         }
     }
 
@@ -332,7 +332,7 @@ fn given_back(action: &Action) -> Option<Input> {
 }
 
 /// A failure with its advice, in one line.
-fn told(failure: &CliError) -> String {
+fn failure_line(failure: &CliError) -> String {
     let hint = failure.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     one_line(&format!("{failure}{hint}"), 1_000)
 }

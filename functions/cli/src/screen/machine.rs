@@ -35,9 +35,9 @@ pub(crate) enum Input {
     Key(Key),
     /// Columns and lines.
     Size(u16, u16),
-    Told {
+    PaneUpdate {
         key: u64,
-        told: ChatPaneUpdate,
+        update: ChatPaneUpdate,
     },
     Posted {
         key: u64,
@@ -341,7 +341,7 @@ impl Screen {
         match input {
             Input::Key(key) => return self.press(&key),
             Input::Size(columns, lines) => self.size = (columns, lines),
-            Input::Told { key, told } => return self.told(key, told),
+            Input::PaneUpdate { key, update } => return self.update_pane(key, update),
             Input::Posted { key, chat, remarks } => return self.posted(key, chat, remarks),
             Input::NotPosted { key, content, why } => {
                 if let Some(pane) = self.of(key) {
@@ -390,13 +390,13 @@ impl Screen {
         Vec::new()
     }
 
-    fn told(&mut self, key: u64, told: ChatPaneUpdate) -> Vec<Action> {
+    fn update_pane(&mut self, key: u64, update: ChatPaneUpdate) -> Vec<Action> {
         let here = self.pane().is_some_and(|pane| pane.key == key);
-        let ends = matches!(&told, ChatPaneUpdate::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
+        let ends = matches!(&update, ChatPaneUpdate::Event(event) if matches!(event.name.as_str(), "done" | "stopped"));
         let Some(pane) = self.of(key) else { return Vec::new() };
-        let matters = matches!(&told, ChatPaneUpdate::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
+        let matters = matches!(&update, ChatPaneUpdate::Event(event) if ["done", "stopped", "question", "permission_required", "error"]
             .contains(&event.name.as_str()));
-        pane.take(told);
+        pane.take(update);
         pane.unread |= matters && !here;
         let Some(chat) = pane.chat.clone() else { return Vec::new() };
         let mut actions = Vec::new();

@@ -11,7 +11,7 @@ use ratatui::{
     style::{Color, Modifier, Style},
     text::{Line, Span},
 };
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// The changed lines of an edit that are shown of a folded call.
 const DIFF: usize = 12;
@@ -256,14 +256,16 @@ fn folded(spans: &[(String, Style)], width: usize) -> Vec<Line<'static>> {
     let (mut lines, mut row, mut columns) = (Vec::new(), Vec::new(), 0);
     for (text, style) in spans {
         let mut piece = String::new();
-        for c in text.replace('\t', "    ").chars() {
-            let wide = c.width().unwrap_or(0);
+        let text = Span::raw(text.replace('\t', "    "));
+        // Several code points may be one character on the screen, such as a family of emoji.
+        for shown in text.styled_graphemes(Style::new()) {
+            let wide = shown.symbol.width();
             if columns + wide > width && columns > 0 {
                 row.push(Span::styled(std::mem::take(&mut piece), *style));
                 lines.push(Line::from(std::mem::take(&mut row)));
                 columns = 0;
             }
-            piece.push(c);
+            piece.push_str(shown.symbol);
             columns += wide;
         }
         if !piece.is_empty() {
@@ -288,6 +290,13 @@ mod tests {
         assert_eq!(plain(wrapped("a abcdefghij k", 4, DIM)), ["a", "abcd", "efgh", "ij k"]);
         assert_eq!(plain(wrapped("日本語", 4, DIM)), ["日本", "語"]);
         assert_eq!(plain(wrapped("a\n\nb", 4, DIM)), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn joined_characters_stay_whole_and_take_the_columns_that_are_drawn() {
+        assert_eq!(plain(hard("👩‍👩‍👧 ab", 5, DIM)), ["👩‍👩‍👧 ab"]);
+        assert_eq!(plain(hard("abc👩‍👩‍👧d", 4, DIM)), ["abc", "👩‍👩‍👧d"]);
+        assert_eq!(plain(markdown_lines("- 👩‍👩‍👧 one two three four", 23)), ["• 👩‍👩‍👧 one two three four"]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn ctrl(screen: &mut Screen, letter: char) -> Vec<Action> {
 fn event(screen: &mut Screen, name: &str, data: Value) -> Vec<Action> {
     let number = screen.panes.first().and_then(|pane| pane.transcript.last).unwrap_or_default() + 1;
     let event = Event { number: Some(number), name: name.into(), data };
-    screen.on(Input::Told { key: 1, told: ChatPaneUpdate::Event(event) })
+    screen.on(Input::PaneUpdate { key: 1, update: ChatPaneUpdate::Event(event) })
 }
 
 /// A chat whose turn has thought, edited and run something.
@@ -75,7 +75,7 @@ fn worked(size: (u16, u16)) -> Screen {
     let mut screen = screen(size);
     press(&mut screen, "Fix the parser⏎");
     screen.on(Input::Posted { key: 1, chat: "c1".into(), remarks: Vec::new() });
-    screen.on(Input::Told { key: 1, told: ChatPaneUpdate::Ready });
+    screen.on(Input::PaneUpdate { key: 1, update: ChatPaneUpdate::Ready });
     for (name, data) in [
         ("message", json!({ "message_id": "m1", "role": "user", "content": "Fix the parser" })),
         ("turn_started", json!({ "turn_id": "t1", "attempt": 1 })),
@@ -318,7 +318,7 @@ fn one_key_stops_the_turn_and_ctrl_c_twice_leaves() {
 fn states_are_seen() {
     let mut screen = worked(LARGE);
     let told = |screen: &mut Screen, told: ChatPaneUpdate, words: &[&str]| {
-        screen.on(Input::Told { key: 1, told });
+        screen.on(Input::PaneUpdate { key: 1, update: told });
         let shown = shown(screen);
         assert!(words.iter().all(|word| shown.contains(word)), "{words:?}\n{shown}");
     };

@@ -362,7 +362,7 @@ impl Transcript {
             let tone = if event.name == "stopped" { RemarkKind::Asking } else { RemarkKind::Bad };
             self.remark(one_line(&remark, LINE), tone);
         }
-        if let Some(used) = std::mem::take(&mut self.turn).shown() {
+        if let Some(used) = std::mem::take(&mut self.turn).usage_text() {
             self.remark(used, RemarkKind::Quiet);
         }
     }

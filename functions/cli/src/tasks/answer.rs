@@ -76,7 +76,7 @@ impl Desk {
         let event = Event { number: None, name: "question".into(), data };
         let (mut lines, mut ask) = (Lines::default(), Ask::of(&event));
         while let Some(open) = &mut ask {
-            out.prompt(open.shown())?;
+            out.prompt(open.prompt_text())?;
             out.prompt(open.prompt())?;
             let Some(line) = lines.next().await else { break };
             match open.take(&line) {

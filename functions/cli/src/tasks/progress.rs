@@ -49,7 +49,7 @@ impl Fork {
         counted(self.total, &one_line(&self.kind, 20))
     }
 
-    fn shown(&self) -> String {
+    fn line(&self) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         format!("{}: {} of {}{failed}", one_line(&self.node, 40), self.done, self.all())
     }
@@ -156,7 +156,7 @@ impl Progress {
         if let Some(fork) = open {
             let filled = (fork.done * BAR).checked_div(fork.total).unwrap_or(0);
             let (filled, rest) = ("#".repeat(bounded(filled)), "-".repeat(bounded(BAR - filled.min(BAR))));
-            return Some(format!("  {} {}", style.paint(Look::Good, format_args!("[{filled}{rest}]")), fork.shown()));
+            return Some(format!("  {} {}", style.paint(Look::Good, format_args!("[{filled}{rest}]")), fork.line()));
         }
         let (node, since, at) = self.now.as_ref()?;
         let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -203,7 +203,7 @@ impl Progress {
         fork.failed += u64::from(text(data, "status") == "failure");
         let tenth = (fork.total / 10).max(1);
         let due = fork.done == fork.total || (!live && fork.total >= 10 && fork.done % tenth == 0);
-        due.then(|| format!("  {}", fork.shown()))
+        due.then(|| format!("  {}", fork.line()))
     }
 }
 
@@ -242,15 +242,15 @@ fn finished(node: &str, data: &Value, style: Style) -> String {
 
 /// The message of an error, in a line among others.
 pub(super) fn said(error: &Value) -> String {
-    told(error, LINE)
+    error_line(error, LINE)
 }
 
 /// The message of the error that a task ended with.
 pub(super) fn reason(error: &Value) -> String {
-    told(error, REASON)
+    error_line(error, REASON)
 }
 
-fn told(error: &Value, limit: usize) -> String {
+fn error_line(error: &Value, limit: usize) -> String {
     format!("{} ({})", one_line(text(error, "message"), limit), one_line(text(error, "code"), 40))
 }
 

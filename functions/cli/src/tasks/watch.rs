@@ -308,7 +308,7 @@ impl Watch {
 
     fn prompt(&mut self, out: &mut Output) -> Result<(), CliError> {
         if let (false, Some(ask)) = (self.prompted, self.asks.front()) {
-            out.prompt(ask.shown())?;
+            out.prompt(ask.prompt_text())?;
             out.prompt(ask.prompt())?;
             self.prompted = true;
         }

@@ -9,6 +9,7 @@ mod chains;
 mod counted;
 mod deaths;
 mod faults;
+mod http_events;
 mod invocations;
 mod operations;
 mod origin;

@@ -65,7 +65,7 @@ export function SchemaField({name, label, schema, required, value, onChange, aft
 }) {
   const id = useId();
   const type = typeOf(schema);
-  const common = {id, name, required, 'aria-describedby': schema.description ? `${id}-hint` : undefined};
+  const common = {id, name, required, dir: 'auto', 'aria-describedby': schema.description ? `${id}-hint` : undefined};
   let control: ReactNode;
   if (schema.enum) {
     control = (
@@ -92,7 +92,7 @@ export function SchemaField({name, label, schema, required, value, onChange, aft
   }
   return (
     <div className="field">
-      <label className="field-label" htmlFor={id}>{label ?? schema.title ?? name}{required ? '' : ' (optional)'}</label>
+      <label className="field-label" dir="auto" htmlFor={id}>{label ?? schema.title ?? name}{required ? '' : ' (optional)'}</label>
       {control}
       {after}
       {schema.description && <span className="field-hint" id={`${id}-hint`}>{schema.description}</span>}

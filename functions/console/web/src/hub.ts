@@ -1,8 +1,9 @@
 /** The hub of this page: the one client, its token, and the state of the connection. */
 import {Client, HubError, Unreachable, type components} from 'buildscale';
-import {QueryCache, QueryClient} from '@tanstack/react-query';
+import {QueryCache} from '@tanstack/react-query';
 import {useSyncExternalStore} from 'react';
 import {forget, freshToken} from './login.ts';
+import {Queries} from './queries.ts';
 import {local} from './storage.ts';
 import {forgetPerson} from './store.ts';
 
@@ -28,7 +29,7 @@ export const session = {
 
 export const hub = new Client({url: base, token: freshToken});
 
-export const queries: QueryClient = new QueryClient({
+export const queries = new Queries({
   queryCache: new QueryCache({
     // A token that has expired meanwhile: the page of the workspaces asks for another one.
     onError: (error, {queryKey}) => {

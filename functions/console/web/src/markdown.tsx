@@ -6,7 +6,7 @@
  * a text is shown as it is.
  */
 import {Lexer, type Token, type Tokens} from 'marked';
-import {memo, useMemo, type ReactNode} from 'react';
+import {cloneElement, isValidElement, memo, useMemo, type ReactNode} from 'react';
 import {href, partsOf} from './router.ts';
 import {CopyButton} from './copy.tsx';
 
@@ -61,7 +61,11 @@ export const Markdown = memo(function Markdown({text, workspace}: {text: string;
 
 /** A block is drawn again only when its text has changed: while an answer streams in, that is the last one. */
 const Block = memo(
-  ({token, workspace}: {raw: string; token: Token; workspace?: string | undefined}): ReactNode => block(token, 0, workspace),
+  ({token, workspace}: {raw: string; token: Token; workspace?: string | undefined}): ReactNode => {
+    const drawn = block(token, 0, workspace);
+    // Its first letter says from which side a block is read.
+    return isValidElement<{dir?: string}>(drawn) && token.type !== 'code' ? cloneElement(drawn, {dir: 'auto'}) : drawn;
+  },
   (before, after) => before.raw === after.raw && before.workspace === after.workspace,
 );
 

@@ -33,6 +33,17 @@ export function Empty({icon, title, children}: {icon: IconName; title: string; c
   );
 }
 
+/** The labels of a chat or a run, where it has any. */
+export function Labels({labels = {}}: {labels?: Record<string, string> | undefined}) {
+  const pairs = Object.entries(labels);
+  return pairs.length > 0 && (
+    <section>
+      <h2>Labels</h2>
+      <dl className="facts">{pairs.map(([key, value]) => <div key={key}><dt dir="auto">{key}</dt><dd dir="auto">{value}</dd></div>)}</dl>
+    </section>
+  );
+}
+
 export function Loading({what}: {what: string}) {
   return (
     <div className="loading" role="status">

@@ -57,6 +57,28 @@ test('a document that cannot be read says why', async () => {
   await page.context().close();
 });
 
+test('words are read from the side of their first letter, and code from the left', async () => {
+  await put('/projects/right.md', 'مرحبا project X!\n\n- أولا\n\n> ثانيا\n\n- ثالثا `a.rs`\n\nEnglish (مرحبا).\n');
+  const page = await world.open('files/projects/right.md');
+  const text = page.locator('.markdown');
+  await text.waitFor();
+  const directions = selector => text.locator(selector).evaluateAll(all => all.map(one => getComputedStyle(one).direction));
+  assert.deepEqual(await directions(':scope > *'), ['rtl', 'rtl', 'rtl', 'rtl', 'ltr']);
+  assert.deepEqual(await directions('code'), ['ltr']);
+  const chat = await world.chat('مرحبا, run a plan!');
+  // So high that all rows are in the document.
+  const other = await world.open(`chats/${chat}`, {height: 4000});
+  await other.getByText(/tokens read/).waitFor();
+  const [first, last] = await other.locator('.bubble').evaluate(({firstChild: text}) => [0, text.length - 1].map(at => {
+    const range = document.createRange();
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    return range.getBoundingClientRect().left;
+  }));
+  assert.ok(last < first, 'the end of the words is on the left');
+  await Promise.all([page, other].map(one => one.context().close()));
+});
+
 test('a file that is longer than one request may be is uploaded, and its progress is told', async () => {
   const page = await world.open('files/projects');
   const told = textsOf(page, '.notice[role=status]');

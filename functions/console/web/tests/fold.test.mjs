@@ -15,7 +15,7 @@ function ended(error) {
   ]);
 }
 
-test('a node that was stopped with its task did not fail, and one whose agent was stopped did', () => {
+test('a node that a stop ended did not fail, and others with its code did', () => {
   const stopped = ended({code: 'CANCELLED', message: 'stopped: user_cancelled'});
   assert.equal(stopped.nodes.get('write').status, 'skipped');
   assert.deepEqual(stopped.steps, []);
@@ -93,6 +93,26 @@ test('the rows of a turn that are older than the page of the history stand befor
   }
   assert.deepEqual(folding.done().rows.map(row => row.id), LIVE);
   assert.equal(folding.ahead, 0);
+});
+
+test('a question that a stop or its time closed was not answered, also after a reload', () => {
+  for (const success of [true, false]) {
+    const asked = [
+      {id: 2, event: 'call', data: {call_id: 'c', tool: 'ask_user', args: {}}},
+      {id: 3, event: 'question', data: {question_id: 'q', call_id: 'c', questions: [], expires_at: '2030-01-01T00:00:00Z'}},
+      {id: 4, event: 'observation', data: {call_id: 'c', tool: 'ask_user', output: 'words', success}},
+    ];
+    const history = [
+      {id: 'a', seq: 2, role: 'assistant', content: '', calls: [{call_id: 'c', tool: 'ask_user', args: {}}]},
+      {id: 'x', seq: 4, role: 'tool', call_id: 'c', output: 'words', success},
+    ];
+    for (const rows of [[], rowsOf(history)]) {
+      const folding = new Folding({...EMPTY, rows}, rows.length);
+      asked.forEach(event => folding.add(event));
+      const {open, answered} = folding.done().rows.find(({kind}) => kind === 'question');
+      assert.deepEqual([open, answered], [false, success]);
+    }
+  }
 });
 
 test('times have no 60 s beside minutes, and no 60 min beside hours', async () => {

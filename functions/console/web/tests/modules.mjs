@@ -6,8 +6,8 @@ import ts from 'typescript';
 export async function address(place) {
   const {outputText} = ts.transpileModule(await readFile(place, 'utf8'), {compilerOptions: {target: 'ES2022', module: 'ESNext', verbatimModuleSyntax: true}});
   let text = outputText;
-  for (const [named, , path] of outputText.matchAll(/(?<=\sfrom )(['"])(\.[^'"]*)\1/g)) {
-    const inside = JSON.stringify(await address(new URL(path, place)));
+  for (const [named, , path] of outputText.matchAll(/(?<=\sfrom )(['"])([^'"]*)\1/g)) {
+    const inside = JSON.stringify(path.startsWith('.') ? await address(new URL(path, place)) : import.meta.resolve(path));
     text = text.replace(named, () => inside);
   }
   return `data:text/javascript,${encodeURIComponent(text)}`;

@@ -55,7 +55,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), CliError> {
     let making = BackupJob { data: &args.data_dir, into: &args.into, with_secrets: args.with_secrets };
     let made = backup::make(making, &mut drawn(out)).await.map_err(failed)?;
-    told(&made, "copied", out)?;
+    print_summary(&made, "copied", out)?;
     for damaged in made.damaged.iter().take(NAMED) {
         out.problem(&format!("the content {damaged} is damaged in the data folder, and is not in the backup"), None)?;
     }
@@ -69,12 +69,12 @@ pub(crate) async fn back_up(args: BackupArgs, out: &mut Output) -> Result<(), Cl
 pub(crate) fn restore(args: &RestoreArgs, out: &mut Output) -> Result<(), CliError> {
     if args.check {
         let checked = backup::check(&args.from, &mut drawn(out)).map_err(failed)?;
-        return told(&checked, "read, all intact", out);
+        return print_summary(&checked, "read, all intact", out);
     }
     let RestoreArgs { from, data_dir, replace, keep_going, .. } = args;
     let restoring = RestoreJob { from, data: data_dir, replace: *replace, keep_going: *keep_going };
     let restored = backup::restore(restoring, &mut drawn(out)).map_err(failed)?;
-    told(&restored, "restored", out)?;
+    print_summary(&restored, "restored", out)?;
     for damaged in restored.damaged.iter().take(NAMED) {
         out.problem(&format!("{damaged} is damaged or missing in the backup, and was left out"), None)?;
     }
@@ -97,7 +97,7 @@ fn drawn(out: &mut Output) -> impl FnMut(Progress) + '_ {
     }
 }
 
-fn told(summary: &Summary, what: &str, out: &mut Output) -> Result<(), CliError> {
+fn print_summary(summary: &Summary, what: &str, out: &mut Output) -> Result<(), CliError> {
     let Summary { made_at, files, bytes, copied_files, copied_bytes, damaged, left_out, moved_to, took } = summary;
     if out.is_json() {
         let seconds = (took.as_secs_f64() * 1000.0).round() / 1000.0;

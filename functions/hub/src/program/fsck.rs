@@ -44,7 +44,7 @@ pub(crate) async fn run(args: FsckArgs, out: &mut Output) -> Result<Exit, CliErr
         out.line(format_args!("store: {line}"))?;
     }
     for fault in &faults {
-        out.line(told(fault))?;
+        out.line(fault_line(fault))?;
     }
     if checked.faults > faults.len() as u64 {
         out.line(format_args!("… and {} more; --json shows all", checked.faults - faults.len() as u64))?;
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: FsckArgs, out: &mut Output) -> Result<Exit, CliErr
 }
 
 /// One line: the workspace, the store, the place, the fault.
-fn told(fault: &FsckFault) -> String {
+fn fault_line(fault: &FsckFault) -> String {
     let part = match fault.part {
         FsckPart::Index => "index",
         FsckPart::Links => "links",

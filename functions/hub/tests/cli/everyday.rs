@@ -203,6 +203,18 @@ fn options_may_follow_the_words_of_a_search() {
         "{}",
         text(&refused.stderr)
     );
+    let both = text(&hub.run(&["search", "heliotrope", "--mode", "hybrid"]).stderr);
+    assert!(both.contains("words alone decided: no embedding model is configured"), "{both}");
+}
+
+#[test]
+fn a_list_that_a_filter_empties_says_so() {
+    let (_folder, hub) = hub();
+    hub.run_with_input(&["files", "put", "-", "/projects/a.md"], "a");
+    for words in [&["files", "changes", "/projects/b.md"][..], &["task", "list", "--phase", "paused"]] {
+        let told = text(&hub.run(words).stderr);
+        assert!(told.contains(" matches") && !told.contains("run one with"), "{words:?}: {told}");
+    }
 }
 
 #[test]
@@ -244,6 +256,29 @@ fn folders_go_there_and_come_back() {
     assert!(got.status.success(), "{}", text(&got.stderr));
     assert_eq!(std::fs::read_to_string(back.join("index.md")).unwrap(), "two\n");
     assert_eq!(text(&hub.run(&["files", "get", "/projects/site/index.md", "-"]).stdout), "two\n");
+}
+
+#[test]
+fn a_folder_whose_names_have_letters_in_parts_goes_there_as_a_whole() {
+    let (folder, hub) = hub();
+    let here = folder.path().join("site");
+    std::fs::create_dir_all(here.join("re\u{301}sume\u{301}s")).unwrap();
+    std::fs::write(here.join("z.md"), "z\n").unwrap();
+    let cafe = here.join("re\u{301}sume\u{301}s/cafe\u{301}.md");
+    let sync = || hub.run(&["files", "sync", here.to_str().unwrap(), "--delete"]);
+    std::fs::write(&cafe, "one\n").unwrap();
+    assert_eq!(text(&sync().stdout), "wrote /projects/site/résumés/café.md\nwrote /projects/site/z.md\n");
+    assert_eq!(text(&sync().stdout), "");
+    let differences = hub.run(&["files", "diff", "/projects/site", here.to_str().unwrap()]);
+    assert_eq!(text(&differences.stdout), "");
+    // A disk that keeps them apart has two files for one name there: the first one goes.
+    std::fs::write(here.join("z.md "), "other\n").unwrap();
+    let synced = sync();
+    assert!(synced.status.success() && synced.stdout.is_empty(), "{}", text(&synced.stdout));
+    let told = text(&synced.stderr);
+    assert!(told.contains("another file has its name in the workspace"), "{told}");
+    let put = hub.run(&["files", "put", cafe.to_str().unwrap(), "/data/"]);
+    assert_eq!(text(&put.stdout), "wrote /data/café.md v1\n");
 }
 
 #[test]

@@ -42,6 +42,15 @@ const behind = await runs.create(slow, 'assistant', { ...said('say it'), multita
 await speaking(slow, stopped);
 await runs.cancel(slow, stopped.run_id, true);
 out.cancelled = [(await runs.get(slow, stopped.run_id)).status, texts(await runs.join(slow, behind.run_id)).at(-1)];
+const many = (await threads.create()).thread_id;
+const both = [await runs.create(many, 'assistant', said('slow')), await runs.create(many, 'assistant', said('slow'))];
+await speaking(many, both[0]);
+await runs.cancelMany({ threadId: many, runIds: both.map(({ run_id: id }) => id) });
+const ended = async (id) => {
+  const { status } = await runs.get(many, id);
+  return status !== 'pending' && status !== 'running' && status;
+};
+out.cancelledMany = [await until(() => ended(both[0].run_id)), await until(() => ended(both[1].run_id))];
 const back = (await threads.create()).thread_id;
 const taken = await runs.create(back, 'assistant', said('slow'));
 await running(back);
@@ -72,7 +81,7 @@ out.refusals = [
   await refused(() => runs.create(wish, 'reviewer', said('x'))),
   await refused(() => runs.create('none', 'assistant', said('x'))),
   await refused(() => threads.updateState(wish, { values: { messages: [] } })),
-  await refused(() => threads.create({ metadata: { user: 'ann' } })),
+  await refused(() => threads.create({ metadata: { attempt: 7 } })),
   await refused(() => store.searchItems(['users'], { query: 'colours' })),
 ];
 finish(out);

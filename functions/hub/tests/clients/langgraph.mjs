@@ -2,7 +2,7 @@
 import { finish } from './common.mjs';
 import { all, client, makeShout, of, refused, said, texts } from './langgraph-common.mjs';
 
-const { assistants, threads, runs } = client;
+const { assistants, crons, threads, runs } = client;
 const out = {};
 await makeShout();
 
@@ -70,4 +70,22 @@ const joined = texts(await runs.join('my-own-thread', background.run_id)).length
 const ended = await runs.get('my-own-thread', background.run_id);
 out.background = [['pending', 'running', 'success'].includes(seen.status), joined, ended.status];
 out.listed = (await runs.list('my-own-thread')).map(({ status }) => status);
+
+// A page that watches a thread sees its runs, one after the other.
+const watched = (await threads.create({ graphId: 'assistant' })).thread_id;
+const ends = (async () => {
+  const seen = [];
+  for await (const { event, data } of threads.joinStream(watched, { lastEventId: '-1', streamMode: 'lifecycle' })) {
+    seen.push(event === 'end' ? data.status : event);
+    if (seen.length === 4) return seen;
+  }
+})();
+await runs.wait(watched, 'assistant', said('say it'));
+await runs.wait(watched, 'assistant', { ...said('say more'), config: { recursion_limit: 25 } });
+out.watched = await ends;
+
+const batch = await runs.createBatch(['assistant', 'reviewer'].map((assistantId) => ({ assistantId, ...said('say it') })));
+out.batch = [];
+for (const run of batch) out.batch.push(texts(await runs.join(run.thread_id, run.run_id)).at(-1));
+out.counted = [await assistants.count({ graphId: 'shout' }), await crons.count(), await assistants.getSubgraphs('shout')];
 finish(out);

@@ -25,6 +25,7 @@ out["answered"] = answered["messages"][-1]["content"]
 run = client.runs.create(thread, "assistant", input=said)
 out["joined"] = client.runs.join(thread, run["run_id"])["messages"][-1]["content"]
 out["status"] = client.runs.get(thread, run["run_id"])["status"]
+out["again"] = sorted({event.event for event in client.runs.join_stream(thread, run["run_id"])})
 out["history"] = len(client.threads.get_history(thread, limit=100)) > 4
 client.store.put_item(["notes"], key="one", value={"text": "kept"})
 out["store"] = client.store.get_item(["notes"], key="one")["value"]

@@ -312,6 +312,8 @@ async fn assistants_of_langgraph_run_in_threads() -> Result {
     assert_eq!((&told["waited"], &told["again"]), (&json!(["Said."]), &json!(["Said.", "Said."])));
     assert_eq!((&told["stateless"], &told["background"]), (&json!(["Said."]), &json!([true, 3, "success"])));
     assert_eq!(told["listed"], json!(["success", "success", "success"]));
+    assert_eq!(told["watched"], json!(["metadata", "success", "metadata", "success"]));
+    assert_eq!((&told["batch"], &told["counted"]), (&json!(["Said.", "Said."]), &json!([1, 0, {}])));
     Ok(())
 }
 
@@ -334,6 +336,7 @@ async fn threads_of_langgraph_wait_and_are_stopped() -> Result {
     assert_eq!((&told["interrupted"], &told["left"]), (&json!("interrupted"), &json!("interrupted")));
     assert_eq!((&told["cancelled"], &told["copied"]), (&json!(["interrupted", "Said."]), &json!([10, true, true])));
     assert_eq!(told["deleted"], json!([404, "NOT_FOUND", null]));
+    assert_eq!(told["cancelledMany"], json!(["interrupted", "interrupted"]));
     assert_eq!(told["rolledBack"], json!(["Said.", "interrupted"]));
     assert_eq!(
         told["refusals"],
@@ -398,6 +401,7 @@ async fn langgraph_for_python_works_alike() -> Result {
     assert_eq!((&told["text"], &told["asks"]), (&json!("Said."), &json!("colour")));
     assert_eq!((&told["answered"], &told["joined"]), (&json!("You said blue."), &json!("Said.")));
     assert_eq!((&told["status"], &told["history"]), (&json!("success"), &json!(true)));
+    assert_eq!(told["again"], json!(["custom", "end", "messages", "metadata", "updates", "values"]));
     assert_eq!(
         (&told["store"], &told["refused"]),
         (&json!({ "text": "kept" }), &json!(["BadRequestError", "webhook"]))

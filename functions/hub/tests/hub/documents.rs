@@ -56,7 +56,18 @@ fn pdf(text: &str) -> Vec<u8> {
     format!("{file}{table}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").into_bytes()
 }
 
-/// A workbook with a cell in the first place and one in the last: a table of 17 billion cells.
+/// A row with one value, in the column of its number.
+fn diagonal(row: usize) -> String {
+    let (mut column, mut left) = (String::new(), row);
+    while left > 0 {
+        left -= 1;
+        column.insert(0, char::from(b'A' + (left % 26) as u8));
+        left /= 26;
+    }
+    format!(r#"<row r="{row}"><c r="{column}{row}"><v>1</v></c></row>"#)
+}
+
+/// A workbook with a value in each column and in as many rows, on the diagonal: a table of 268 million cells.
 fn wide_sheet() -> Result<Vec<u8>> {
     let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
     let office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
@@ -84,7 +95,8 @@ fn wide_sheet() -> Result<Vec<u8>> {
         (
             "xl/worksheets/sheet1.xml",
             format!(
-                r#"<worksheet xmlns="{main}"><sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData></worksheet>"#
+                r#"<worksheet xmlns="{main}"><sheetData>{}</sheetData></worksheet>"#,
+                (1..=16_384).map(diagonal).collect::<String>()
             ),
         ),
     ];

@@ -36,6 +36,27 @@ async fn take(State(came): State<Came>, uri: Uri, body: Bytes) {
 }
 
 #[tokio::test]
+async fn s10_10_a_task_that_has_ended_shows_its_memory_of_then_and_so_do_its_subtasks() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
+    let workflow = WORKFLOW.replace("role: merge,", "role: merge, remember: {store: project, key: sums},");
+    client.flow(&api, "numbers", &[("workflow.yaml", workflow.as_str())]).await?;
+    let first = client.run(&api, "numbers", json!({ "items": [1] })).await?;
+    client.until_settled().await?;
+    client.run(&api, "numbers", json!({ "items": [2] })).await?;
+    let root = first["task_id"].as_str().ok_or("no task_id")?;
+    let children = client.get(&format!("{api}/tasks?parent={root}")).await?;
+    let child = children["tasks"][0]["task_id"].as_str().ok_or("no subtask")?;
+    for task in [root, child] {
+        let memory = client.get(&format!("{api}/tasks/{task}/memory")).await?;
+        assert_eq!(memory["items"][0]["content"][0]["output"], 2, "{memory}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn s6_a_hub_tells_its_observers_the_events_of_tasks_and_no_secret() -> Result {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let collector = format!("http://{}", listener.local_addr()?);

@@ -97,6 +97,29 @@ async fn s10_6_s10_11_an_agent_is_served_by_the_provider_and_key_that_its_flow_n
     Ok(())
 }
 
+#[tokio::test]
+async fn s10_5_a_rule_of_a_provider_holds_for_an_agent_that_names_no_model() -> Result {
+    let data = tempfile::tempdir()?;
+    let hub = start(data.path(), &[]).await?;
+    let client = hub.client();
+    let api = format!("/api/v1/workspaces/{}", client.workspace().await?);
+    let files = [
+        ("workflow.yaml", WORKFLOW),
+        ("agents.yaml", "agents: [{id: thinker}]\n"),
+        ("tools.yaml", TOOLS),
+        ("policy.yaml", "rules: [{id: no-scripts, target: model, names: ['scripted/*'], allow: false}]\n"),
+    ];
+    client.flow(&api, "ruled", &files).await?;
+    let denied = client.run(&api, "ruled", json!("x")).await?;
+    let error = denied["error"]["message"].as_str().unwrap_or_default();
+    assert!(error.starts_with("model scripted/") && error.ends_with(" is denied by no-scripts"), "{denied}");
+    let id = denied["task_id"].as_str().ok_or("no task_id")?;
+    let metadata = client.get(&format!("{api}/tasks/{id}/metadata")).await?;
+    let mut adapters = metadata["adapters"].as_array().into_iter().flatten();
+    assert!(adapters.any(|adapter| adapter["id"] == "scripted"), "{metadata}");
+    Ok(())
+}
+
 /// `think` could be asked and paid; the key of the agent after it is missing.
 #[tokio::test]
 async fn s10_11_a_key_that_is_missing_is_found_before_any_agent_is_asked() -> Result {

@@ -3,7 +3,7 @@
 use crate::server::{Served, at, command, execution};
 use futures::StreamExt;
 use parking_lot::Mutex;
-use ports::{Error, ExecEvent, Execution, Place, Sandbox};
+use ports::{Error, ExecEvent, Execution, Reservation, Sandbox};
 use std::{
     net::SocketAddr,
     sync::{
@@ -65,7 +65,7 @@ impl Between {
 /// The output of a command as heard over `sandbox`; its place is granted over a connection that holds.
 async fn output(served: &Served, sandbox: &dyn Sandbox, command: ports::Exec) -> (String, Option<i32>) {
     let asked = ports::Reserve { call: command.call, direct: false, wait: PATIENCE };
-    let Place::Granted(grant) = served.remote().reserve(asked).await.unwrap() else { panic!("there are places") };
+    let Reservation::Granted(grant) = served.remote().reserve(asked).await.unwrap() else { panic!("there are places") };
     let command = ports::Exec { grant, ..command };
     let Execution::Begun(mut events) = sandbox.exec(command).await.unwrap() else { panic!("it has a place") };
     let mut text = String::new();

@@ -4,7 +4,7 @@ use agents::{ChildAgents, KnownAgent};
 use buildscale_machine::{Machine, Options};
 use domain::{CallId, FilePath, Sha256, WorkspaceId};
 use futures::FutureExt;
-use ports::{Agents, Exec, Execution, Grant, Place, Reserve, Sandbox};
+use ports::{Agents, Exec, Execution, Grant, Reservation, Reserve, Sandbox};
 use sandbox::{LocalCopies, Remote};
 use std::{
     collections::BTreeMap,
@@ -104,7 +104,7 @@ pub fn at(address: SocketAddr) -> Remote {
 pub async fn execution(sandbox: &dyn Sandbox, command: Exec) -> ports::Result<Execution> {
     let asked = Reserve { call: command.call, direct: false, wait: Duration::from_secs(120) };
     match sandbox.reserve(asked).await? {
-        Place::Granted(grant) => sandbox.exec(Exec { grant, ..command }).await,
+        Reservation::Granted(grant) => sandbox.exec(Exec { grant, ..command }).await,
         other => panic!("it is granted no place: {other:?}"),
     }
 }

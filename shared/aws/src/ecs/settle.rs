@@ -1,7 +1,7 @@
 //! The current state of a sandbox: from ECS and the sandbox itself, and its effect on the item.
 
 use super::{
-    EcsSandboxes, KeptRecord, cold,
+    DEADLINE, EcsSandboxes, KeptRecord, cold,
     record::{Phase, Record},
     tasks::{Run, Seen, Status},
 };
@@ -107,7 +107,7 @@ impl EcsSandboxes {
     async fn press(&self, kept: KeptRecord) -> Result<Standing> {
         if self.is_late(&kept.record) {
             let Phase::Asked { trouble } = &kept.record.phase else { return Ok(Standing::of(kept)) };
-            let reason = self.too_late(trouble.as_deref().unwrap_or("the worker that asked for it did not finish"));
+            let reason = too_late(trouble.as_deref().unwrap_or("the worker that asked for it did not finish"));
             // A task that ECS made all the same is ended by the sweep.
             return self.enter(kept, Phase::Failed { reason }).await;
         }
@@ -164,7 +164,7 @@ impl EcsSandboxes {
         if !self.is_late(&kept.record) {
             return Ok(Standing::noting(kept, why));
         }
-        let reason = self.too_late(why);
+        let reason = too_late(why);
         self.end(task, &reason).await;
         self.enter(kept, Phase::Failed { reason }).await
     }
@@ -231,12 +231,12 @@ impl EcsSandboxes {
     }
 
     fn is_late(&self, record: &Record) -> bool {
-        self.clock.now().since(record.asked_at) >= self.deadline
+        self.clock.now().since(record.asked_at) >= DEADLINE
     }
+}
 
-    fn too_late(&self, why: &str) -> String {
-        format!("it was not there within {} minutes: {why}", self.deadline.as_secs().div_ceil(60))
-    }
+fn too_late(why: &str) -> String {
+    format!("it was not there within {} minutes: {why}", DEADLINE.as_secs().div_ceil(60))
 }
 
 impl Standing {

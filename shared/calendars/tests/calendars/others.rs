@@ -6,9 +6,10 @@ use axum::{
     http::{Method, StatusCode, Uri, header::ETAG},
     response::{IntoResponse, Response},
 };
-use domain::Code;
+use domain::{CallId, Code};
 use parking_lot::Mutex;
 use std::{cell::Cell, sync::Arc};
+use uuid::Uuid;
 
 /// A CalDAV server with the calendar `/a/`, which has an event, and `/b/`, which has none.
 #[derive(Clone, Default)]
@@ -97,6 +98,17 @@ async fn the_events_of_a_calendar_whose_state_cannot_be_read_go_to_no_other() {
     desk.sync_at(&desk.home("calendars/z.yaml")).await.unwrap();
     desk.sync_at(&desk.home("calendars/b.yaml")).await.unwrap();
     assert!(!server.has_heard("PUT"));
+}
+
+#[tokio::test]
+async fn the_files_of_a_sync_are_versions_of_its_call() {
+    let (_server, url) = Server::listen().await;
+    let (desk, call) = (two(&url).await, CallId(Uuid::now_v7()));
+    desk.sync_as(call, &desk.home("calendars/z.yaml")).await.unwrap();
+    for rest in [desk.with("Private").await, "calendars/z.sync.json".to_owned()] {
+        let file = desk.files.stat(&desk.home(&rest)).await.unwrap().file_id;
+        assert_eq!(desk.files.version_info(file, 1).await.unwrap().call_id, Some(call), "{rest}");
+    }
 }
 
 #[tokio::test]

@@ -112,7 +112,11 @@ impl Desk {
     }
 
     pub async fn sync_at(&self, path: &FilePath) -> Result<Value, Error> {
-        let call = Call::outside(self.files.clone(), CallId(Uuid::now_v7()), self.by.clone());
+        self.sync_as(CallId(Uuid::now_v7()), path).await
+    }
+
+    pub async fn sync_as(&self, call_id: CallId, path: &FilePath) -> Result<Value, Error> {
+        let call = Call::outside(self.files.clone(), call_id, self.by.clone());
         self.calendars.sync(&call, path).await.map(|synced| synced.result)
     }
 

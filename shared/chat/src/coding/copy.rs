@@ -33,6 +33,7 @@ pub(super) struct Copy {
     turn: AgentTurn,
     author: Principal,
     may_run: bool,
+    has_home: bool,
     folder: FilePath,
 }
 
@@ -81,8 +82,8 @@ impl ChatEffects {
     pub(super) fn copy_of(&self, work: &AgentWork) -> Option<Copy> {
         let (copies, folder) = (self.agents.copies()?, work.folder.clone()?);
         let (workspaces, clock) = (self.workspaces.clone(), self.clock.clone());
-        let (author, may_run) = (work.author.clone(), work.may_run);
-        Some(Copy { copies, workspaces, clock, turn: work.turn, author, may_run, folder })
+        let (author, may_run, has_home) = (work.author.clone(), work.may_run, work.has_home);
+        Some(Copy { copies, workspaces, clock, turn: work.turn, author, may_run, has_home, folder })
     }
 }
 
@@ -104,6 +105,7 @@ impl Copy {
 
     async fn compare(&self, which: ComparedPaths, told: Option<&FilePath>) -> ports::Result<(Comparison, Vec<String>)> {
         let access = Access::of(&self.author, None);
+        let access = if self.has_home { access } else { access.without_home() };
         let files = self.workspaces.open(self.turn.workspace, access).await.map_err(unavailable)?;
         let mut copy = self.copies.hold(self.turn.workspace, self.turn.chat).await?;
         let before = copy.record().clone();
@@ -379,7 +381,7 @@ impl RefusedChange {
     }
 
     /// Refusals as updates of ACP: a call of editing that failed, which every protocol can show.
-    pub fn told(all: &[Self], turn: AgentTurn) -> Vec<Value> {
+    pub fn as_updates(all: &[Self], turn: AgentTurn) -> Vec<Value> {
         let Some(first) = all.first() else { return Vec::new() };
         let mut lines: Vec<String> = all.iter().take(MOST_TOLD).map(Self::line).collect();
         if all.len() > MOST_TOLD {

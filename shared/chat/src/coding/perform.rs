@@ -224,7 +224,7 @@ async fn tell(
         context.report(Report::Agent { leg, report: AgentReport::Changed(changed) }).await;
     }
     if !refused.is_empty() {
-        let report = AgentReport::Updated(RefusedChange::told(&refused, turn));
+        let report = AgentReport::Updated(RefusedChange::as_updates(&refused, turn));
         context.report(Report::Agent { leg, report }).await;
     }
     refused

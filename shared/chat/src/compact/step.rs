@@ -1,6 +1,6 @@
 //! A compaction within a turn: begun, asked of the model or of the coding agent, and taken in.
 
-use super::{ASKS_FOR_SUMMARY, KEPT, KEPT_WITHOUT_SUMMARY, SUMMARY, request};
+use super::{ASKS_FOR_SUMMARY, KEPT, KEPT_WITHOUT_SUMMARY, LEAST_WORTH, SUMMARY, request};
 use crate::{
     keys::model_key,
     machine::{ChatEffect, ModelAnswer},
@@ -52,9 +52,27 @@ impl Step<'_> {
     pub(crate) fn compacts_by_itself(&mut self) -> bool {
         let needed = self.state().is_nearly_full();
         if needed {
-            self.push(ChatEvent::CompactionBegan { internal: false, max_chars: SUMMARY, at: self.stamp.at });
+            self.begin_compaction();
         }
         needed
+    }
+
+    /// Compacts a context that the provider refused as too long, and asks the model again; false where a limit is reached, or where too little would
+    /// give way: each turn would pay for a summary in vain.
+    pub(crate) fn compacts_refused(&mut self) -> bool {
+        let range = self.state().compactable().filter(|_| self.state().may_compact());
+        let can = range.is_some_and(|range| range.gives_way >= LEAST_WORTH)
+            && self.turn().is_some_and(|turn| turn.reached(self.stamp.at).is_none());
+        if can {
+            self.begin_compaction();
+            let message_id = MessageId(self.id());
+            self.ask_model(message_id, 1);
+        }
+        can
+    }
+
+    fn begin_compaction(&mut self) {
+        self.push(ChatEvent::CompactionBegan { internal: false, max_chars: SUMMARY, at: self.stamp.at });
     }
 
     /// Asks the model for the summary.
@@ -80,8 +98,8 @@ impl Step<'_> {
         });
         let deadline = turn.deadline(at).min(at + PATIENCE);
         let key = model_key(message_id, attempt);
-        let (config, served, reads_rules) = (config.clone(), false, false);
-        self.run(key, ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules });
+        let (config, served, reads_rules, has_home) = (config.clone(), false, false, self.has_home());
+        self.run(key, ChatEffect::CallModel { message_id, request, deadline, config, served, reads_rules, has_home });
     }
 
     /// The model has given a summary, or nothing.

@@ -24,6 +24,8 @@ pub struct AgentWork {
     pub author: Principal,
     /// Whether these versions may start flows.
     pub may_run: bool,
+    /// Whether the agent has the home of the person of the chat.
+    pub has_home: bool,
     /// The folder of the workspace that the agent has a copy of; none where it works in a folder of the machine.
     pub folder: Option<FilePath>,
     /// When the turn's wall time is up.

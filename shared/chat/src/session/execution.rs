@@ -80,7 +80,7 @@ impl Step<'_> {
         };
         let Some(tokens) = tool_disclosure::budget(config) else { return Offer { specs: usual, cut: None } };
         let messages = self.state().history.iter().flat_map(|turn| &turn.messages);
-        let shown = tool_disclosure::shown(messages.map(|message| &**message));
+        let shown = tool_disclosure::earlier_answers(messages.map(|message| &**message));
         let changes = |tool: &str| self.machine.tools.kind(tool).is_some_and(|kind| kind != ToolKind::Read);
         tool_disclosure::within((&usual, self.machine.tools.bytes(&usual)), plan, tokens, &shown, changes)
     }
@@ -93,7 +93,7 @@ impl Step<'_> {
     /// Answers such a call.
     pub fn tell_of_tools(&mut self, call: &ToolCall) {
         let Some(config) = self.config().cloned() else { return };
-        match tool_disclosure::told(&offered_tools::specs(self.machine, &config), &call.args) {
+        match tool_disclosure::describe_tools(&offered_tools::specs(self.machine, &config), &call.args) {
             Ok(told) => {
                 self.started(call, 1);
                 let (told, _) = self.fit_result(told);
@@ -247,7 +247,7 @@ impl Step<'_> {
                 PlanAction::Begin(steps) => steps.into_iter().for_each(|step| self.begin_step(step)),
                 PlanAction::Wait => return,
                 PlanAction::End => {
-                    let told = run.told(SessionBudget::bytes(self.results()));
+                    let told = run.results_text(SessionBudget::bytes(self.results()));
                     let Some(call) = self.next_unanswered() else { return };
                     self.observe(&call, told, Status::Success);
                     return self.next_call();

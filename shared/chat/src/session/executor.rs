@@ -4,7 +4,7 @@
 use crate::{session::contexts::today_in, session_plan::fitted, step::Step};
 use domain::{
     AgentOf, AgentTool, AgentToolRuns, Budget, CallId, ChatConfig, ChatId, Code, Error, ExecutorLimits, ExecutorOf,
-    Limits, Mode, TaskId, Timestamp, ToolCall,
+    Labels, Limits, Mode, TaskId, Timestamp, ToolCall,
     session::{ExecutorTask, PlannedStep, SessionBudget},
     text::counted,
 };
@@ -167,6 +167,7 @@ pub(crate) fn chat(
         scenario: None,
         member: None,
         functions: Vec::new(),
+        labels: Labels::default(),
         ..session.clone()
     })
 }

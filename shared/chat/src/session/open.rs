@@ -198,7 +198,8 @@ impl Sessions {
         self.get(workspace, chat).await
     }
 
-    /// Posts a message to a session, after a change of its context where the message asks for one; returns the session with this context.
+    /// Posts a message to a session, after a change of its context where the message asks for one; returns the session with this context, which is
+    /// queued unless a turn runs.
     ///
     /// # Errors
     /// `NOT_FOUND` when there is no such session or project; `CONFLICT` for another context while a turn runs; `FORBIDDEN` where plans are to be approved no
@@ -243,6 +244,9 @@ impl Sessions {
         }
         let post = NewMessage { content, on_busy, may_approve, may_not_run, trace, ..NewMessage::default() };
         self.0.post_to(workspace, view.clone(), command, post, by).await?;
+        if view.status == ChatStatus::Idle {
+            view.status = ChatStatus::Queued;
+        }
         Ok(view)
     }
 
@@ -297,11 +301,25 @@ impl Sessions {
     /// # Errors
     /// `NOT_FOUND` when there is no such chat, and for a chat that is no session.
     pub async fn get(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
-        let view = self.0.get(workspace, chat).await?;
-        match view.session.is_some() {
-            true => Ok(view),
-            false => Err(Error::not_found("session", chat)),
+        match self.0.get(workspace, chat).await {
+            Ok(view) if view.session.is_some() => Ok(view),
+            Err(error) if error.code != Code::NotFound => Err(error),
+            Ok(_) | Err(_) => Err(Error::not_found("session", chat)),
         }
+    }
+
+    /// The session as people see it: one whose message is durable is queued, although no worker has seen the message yet.
+    ///
+    /// # Errors
+    /// As [`Sessions::get`].
+    pub async fn look(&self, workspace: WorkspaceId, chat: ChatId) -> Result<ChatView, Error> {
+        // Before the view, which has all turns that have begun meanwhile.
+        let has_unseen = self.0.has_unseen(workspace, chat).await?;
+        let mut view = self.get(workspace, chat).await?;
+        if has_unseen && view.status == ChatStatus::Idle {
+            view.status = ChatStatus::Queued;
+        }
+        Ok(view)
     }
 
     /// A page of the sessions of a person, the last active first: at most `limit`, and fewer where they are rare among 2,000 chats of the workspace.

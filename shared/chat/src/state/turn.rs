@@ -3,8 +3,8 @@
 use super::{history::RunningCompaction, team::Team};
 use crate::{phase::Phase, session_plan::Planning, turn_report::TurnReport};
 use domain::{
-    AnswerFormat, CallId, ChatEvent, Limits, MessageId, StopId, Timestamp, ToolCall, TraceContext, TurnId, Usage,
-    event::SteeringWords,
+    AnswerFormat, CallId, ChatEvent, FilePath, Limits, MessageId, StopId, Timestamp, ToolCall, TraceContext, TurnId,
+    Usage, event::SteeringWords,
 };
 use serde::{Deserialize, Serialize};
 use slots::Held;
@@ -78,6 +78,9 @@ pub struct Turn {
     /// The ids of the standing rules that deny in it, as they were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+    /// The files of which standing rules deny new contents in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_files: Vec<FilePath>,
     /// The call that a person has allowed, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<CallId>,

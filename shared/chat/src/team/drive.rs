@@ -249,7 +249,7 @@ impl Step<'_> {
     /// Ends the turn with what is done and left, at this limit if there is one.
     fn end_team(&mut self, items: &[PlanItem], limit: Option<StopReason>) {
         let id = MessageId(self.id());
-        let (at, mut content) = (self.stamp.at, rounds::told(items));
+        let (at, mut content) = (self.stamp.at, rounds::summary(items));
         if limit.is_some() {
             content.push_str(SPENT);
         }

@@ -1,7 +1,9 @@
 //! The chat of a team's agent: its setup and its words. Its reports to the chat that has the team are in `report`.
 
 use crate::{requests::title_of, tool_allowlist::PLAN_WRITE};
-use domain::{ChatConfig, ChatId, FilePath, Limits, Member, MemberOf, NextPersona, PlanFile, Timestamp, TurnId};
+use domain::{
+    ChatConfig, ChatId, FilePath, Labels, Limits, Member, MemberOf, NextPersona, PlanFile, Timestamp, TurnId,
+};
 
 /// The tool that changes a step of a plan: agents that share one change its steps alone.
 const PLAN_UPDATE_STEP: &str = "plan_update_step";
@@ -39,6 +41,7 @@ pub(crate) fn chat(
         scenario: None,
         member: Some(MemberOf { chat: config.chat, turn }),
         functions: Vec::new(),
+        labels: Labels::default(),
         ..config.clone()
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn next(team: &Team, items: &[PlanItem]) -> TeamAction {
 }
 
 /// The last words of the turn: how much is done, and each step that is left.
-pub(crate) fn told(items: &[PlanItem]) -> String {
+pub(crate) fn summary(items: &[PlanItem]) -> String {
     let done = items.iter().filter(|item| item.status == "done").count();
     let left: Vec<String> = items
         .iter()
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn the_end_says_what_is_left() {
-        assert_eq!(told(&items(&["done", "done"])), "All 2 steps of the plan are done.");
-        let text = told(&items(&["done", "failed", "in_progress", "pending"]));
+        assert_eq!(summary(&items(&["done", "done"])), "All 2 steps of the plan are done.");
+        let text = summary(&items(&["done", "failed", "in_progress", "pending"]));
         assert_eq!(
             text,
             "1 of 4 steps of the plan are done. Left:\n- step 2 (failed): step 2\n- step 3 (in progress): step 3\n- step 4 (pending): step 4"
@@ -172,7 +172,7 @@ mod tests {
                 }
             }
             prop_assert!(team.working().next().is_none());
-            let named = told(&items(&statuses));
+            let named = summary(&items(&statuses));
             for item in items(&statuses) {
                 prop_assert_eq!(named.contains(&format!("- step {} ", item.step)), item.status != "done");
             }

@@ -1,7 +1,7 @@
 //! The items of threads in the table: one partition per workspace.
 
 use crate::chats::internal;
-use domain::{ChatId, ClientFunction, Error, ThreadAgent, Timestamp, TurnId, WorkspaceId};
+use domain::{ChatId, ClientFunction, Error, Labels, ThreadAgent, Timestamp, TurnId, WorkspaceId};
 use ports::Key;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,9 @@ pub struct ThreadRecord {
     pub functions: Vec<ClientFunction>,
     /// Its title; empty before there is one.
     pub title: String,
+    /// The labels of its chat, before there is one.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// The client that made it.
     pub client: String,
     /// When it was made.

@@ -8,6 +8,7 @@ use domain::{
     event::PermissionOutcome,
 };
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use ports::{Clock, Delta, Model, ModelError, ModelInfo, ModelRequest, ModelStream};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -149,6 +150,45 @@ async fn the_home_of_a_person_does_not_exist_in_a_turn_that_another_person_begin
     let tells: Vec<bool> = seen.iter().map(|output| output.contains("heliotrope")).collect();
     assert_eq!(tells, [true, false, true], "{seen:#?}");
     assert!(seen[1].contains("NOT_FOUND"), "{seen:#?}");
+}
+
+/// Notes how many files it is asked with.
+#[derive(Default)]
+struct Sees(Mutex<Vec<usize>>);
+
+#[async_trait]
+impl Model for Sees {
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        self.0.lock().push(request.media.len());
+        let end =
+            Delta::End { reason: StopReason::EndTurn, usage: Usage::default(), provider: Value::Null, model: None };
+        Ok(stream::iter([Ok(Delta::Text("done".into())), Ok(end)]).boxed())
+    }
+
+    fn catalog(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn a_model_sees_no_picture_of_a_home_in_a_turn_that_another_person_begins() {
+    let model = Arc::new(Sees::default());
+    let hub = Hub::with(model.clone()).await;
+    let picture = format!("/users/{ANN}/a.gif");
+    hub.put(&picture, "GIF89a, so it begins").await;
+    let files = hub.workspaces.open(hub.workspace, workspace::Access::platform("a test")).await.unwrap();
+    let file = files.stat(&FilePath::parse(&picture).unwrap()).await.unwrap().file_id;
+    let ann = Principal::User { id: ANN.parse().unwrap() };
+    let (chat, command) = (ChatId(hub.clock.id()), CommandId(hub.clock.id()));
+    let new = NewChat { goal: "look".into(), files: vec![file], ..NewChat::default() };
+    hub.chats.create(hub.workspace, chat, command, new, &ann).await.unwrap();
+    hub.settle().await;
+    for by in [Principal::User { id: UserId(uuid::Uuid::from_u128(9)) }, ann] {
+        let words = NewMessage { content: "What does it show?".into(), ..NewMessage::default() };
+        hub.chats.post(hub.workspace, chat, CommandId(hub.clock.id()), words, &by).await.unwrap();
+        hub.settle().await;
+    }
+    assert_eq!(*model.0.lock(), [1, 0, 1]);
 }
 
 #[tokio::test]

@@ -50,6 +50,7 @@ fn agent_of(workspace: WorkspaceId, task: TaskId, chat: ChatId) -> ChatConfig {
         scenario: None,
         member: None,
         functions: Vec::new(),
+        labels: domain::Labels::default(),
     }
 }
 

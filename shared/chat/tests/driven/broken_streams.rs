@@ -70,6 +70,7 @@ async fn text_that_came_before_a_provider_broke_off_is_shown_and_kept() {
             scenario: None,
             member: None,
             functions: Vec::new(),
+            labels: domain::Labels::default(),
         };
         let body = ChatCommand::StartTurn(TurnRequest {
             content: how.into(),

@@ -12,6 +12,7 @@ mod first_turn;
 mod fork;
 mod home;
 mod hub;
+mod labels;
 mod long_chat;
 mod personas;
 mod prompt;

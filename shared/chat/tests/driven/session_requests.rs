@@ -2,8 +2,9 @@
 
 use crate::hub::Hub;
 use buildscale_chat::{NewSessionMessage, SessionChange, Sessions, actor_id};
-use domain::{ChatEvent, ChatId, Code, CommandId, Message, Principal, SessionContext};
+use domain::{ChatEvent, ChatId, ChatStatus, Code, CommandId, Message, Principal, SessionContext};
 use ports::Clock;
+use std::time::Duration;
 
 fn message(text: &str) -> NewSessionMessage {
     NewSessionMessage { message: text.into(), ..NewSessionMessage::default() }
@@ -31,6 +32,32 @@ async fn a_new_session_reads_the_newest_words_that_a_client_brings_along() {
     assert!(read.ends_with("person: word1999.\n") && !read.contains("word0."), "{read}");
     assert!(read.starts_with("The conversation before, as the client has it:\n(cut: the last "), "{read}");
     assert!(read.len() <= 10_200, "{} bytes of 2,500 tokens", read.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_queued_until_a_worker_has_its_message() {
+    let (hub, by) = (Hub::new().await, Principal::local());
+    let (sessions, chat) = (Sessions::new(hub.chats.clone()), ChatId(hub.clock.id()));
+    sessions.create(hub.workspace, chat, CommandId(hub.clock.id()), message("Hello!"), &by).await.unwrap();
+    hub.settle().await;
+    let status = async || sessions.look(hub.workspace, chat).await.unwrap().status;
+    assert_eq!(status().await, ChatStatus::Idle);
+    let command = CommandId(hub.clock.id());
+    let posted = sessions.post(hub.workspace, chat, command, message("And now?"), &by).await.unwrap();
+    assert_eq!((posted.status, status().await), (ChatStatus::Queued, ChatStatus::Queued));
+    hub.settle().await;
+    assert_eq!(status().await, ChatStatus::Idle);
+    let beside = hub.table.partition(actor_id(hub.workspace, chat).as_str());
+    assert!(!beside.iter().any(|item| item.key.sk.starts_with("waiting/")), "the note is gone");
+
+    // A repetition is noted again, and was taken in before.
+    sessions.post(hub.workspace, chat, command, message("And now?"), &by).await.unwrap();
+    assert_eq!(status().await, ChatStatus::Idle);
+
+    // The note of a sender that died before it sent the message counts for a while.
+    sessions.post(hub.workspace, chat, CommandId(hub.clock.id()), message("And then?"), &by).await.unwrap();
+    tokio::time::advance(Duration::from_secs(601)).await;
+    assert_eq!(status().await, ChatStatus::Idle);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use std::sync::{
 use tools::{Commands, Registry};
 use uuid::Uuid;
 
-/// Writes a persona, which is asked about, unless it is only talked to.
+/// Writes a persona, or keeps the files of a command around it, which both are asked about, unless it is only talked to.
 struct Persona;
 
 #[async_trait]
@@ -28,6 +28,10 @@ impl Model for Persona {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let args = r#"{"path": "/system/agents/poet/AGENT.md", "content": "You are a poet."}"#;
         let said = match request.messages.last().map(AsRef::as_ref) {
+            Some(Message::User { content, .. }) if content == "keep" => {
+                let args = r#"{"command": "make", "keep": [{"from": "out", "to": "/system/agents"}]}"#;
+                Delta::Call { tool: "exec".into(), args: args.into() }
+            }
             Some(Message::User { content, .. }) if content != "talk" => {
                 Delta::Call { tool: "write".into(), args: args.into() }
             }
@@ -207,6 +211,21 @@ async fn a_rule_that_denies_answers_for_a_line_with_its_command_for_which_no_rul
     assert_eq!(read(&hub, first).await, expected, "so reads the agent of the chat in which it was granted");
     let (_, asked) = chat_about(&hub, "make && git pull", &bob, true).await;
     assert!(!asked.unwrap()["always"].is_object(), "the line offers no rule");
+}
+
+#[tokio::test]
+async fn a_rule_that_denies_answers_for_a_command_that_keeps_a_folder_around_its_file() {
+    let tools = Registry::builtin().with_commands(Commands::default());
+    let hub = Hub::built(Arc::new(Persona), |_, fake, _| fake, tools).await;
+    let ann = person(5);
+    let (_, asked) = chat_about(&hub, "keep", &ann, true).await;
+    assert!(asked.is_some());
+    let (first, asked) = chat(&hub, &ann, true).await;
+    deny(&hub, first, &asked.unwrap(), RuleScope::Workspace, &ann).await;
+    let (refused, asked) = chat_about(&hub, "keep", &ann, true).await;
+    assert_eq!(asked, None, "nobody is asked about what is denied");
+    let told = "of the workspace denies new contents of /system/agents/poet/AGENT.md";
+    assert!(read(&hub, refused).await.ends_with(told));
 }
 
 /// The embedded store, with a count of the reads of rules, which may be damaged.

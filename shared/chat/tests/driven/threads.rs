@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use buildscale_chat::{Chats, NewThread, Settings, ThreadTurn, Threads, TurnRecord, actor_id};
-use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Mode, Principal, ThreadAgent};
+use domain::{AgentOptions, ChatEvent, ChatId, CommandId, Labels, Mode, Principal, ThreadAgent};
 use ports::{Clock, Key};
 use std::{sync::Arc, time::Duration};
 use testkit::fakes::{FakeBus, FakeQueue, Faults};
@@ -21,7 +21,7 @@ async fn options_of(hub: &Hub, chat: ChatId) -> Vec<AgentOptions> {
 async fn thread(hub: &Hub, by: &Principal) -> (Threads, ChatId) {
     let (threads, thread) = (Threads::new(hub.chats.clone()), ChatId(hub.clock.id()));
     let agent = ThreadAgent { agent: "test".into(), cwd: "/srv/app".into(), options: AgentOptions::default() };
-    let new = NewThread { agent, functions: Vec::new(), title: None, client: "test".into() };
+    let new = NewThread { agent, functions: Vec::new(), title: None, labels: Labels::default(), client: "test".into() };
     threads.create(hub.workspace, thread, new).await.unwrap();
     let turn = ThreadTurn { input: "go".into(), first: 1, client: "test".into(), ..ThreadTurn::default() };
     threads.start(hub.workspace, thread, CommandId(hub.clock.id()), turn, by).await.unwrap();

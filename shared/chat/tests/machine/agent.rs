@@ -442,6 +442,7 @@ fn people_do_not_post_into_it_nor_change_it() {
         may_approve: true,
         session: None,
         options: None,
+        labels: domain::LabelChanges::default(),
     };
     assert_eq!(play.command(configure), ["failed CONFLICT"]);
     play.answer("ok", &[]);

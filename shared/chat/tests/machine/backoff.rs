@@ -1,6 +1,6 @@
 //! Providers that have to be asked again later: the chat rests meanwhile.
 
-use crate::play::Play;
+use crate::play::{Play, ls};
 use actor::{Input, Machine};
 use buildscale_chat::ChatMachine;
 use domain::{ChatCommand, ChatEvent, Code, Limits, StopReason};
@@ -32,6 +32,41 @@ fn granted(play: &mut Play) -> Vec<String> {
 
 fn failures(play: &Play) -> Option<u32> {
     play.request.as_ref().map(|request| request.failures)
+}
+
+#[test]
+fn an_answer_without_a_word_is_asked_for_once_more_and_then_ends_the_turn_in_words() {
+    let mut play = Play::new();
+    play.say("go");
+    play.answer("", &[ls()]);
+    play.tool("x");
+    let happened = play.answer("\n", &[]);
+    let [used, note, asked] = &happened[..] else { panic!("{happened:?}") };
+    assert_eq!((used.as_str(), asked.as_str()), ("used", "model_started 1"));
+    assert!(note.starts_with("[System: Your last answer was empty"), "{note}");
+    assert_eq!(play.asked.last().and_then(|asked| asked.last()), Some(note));
+    assert_eq!(play.answer("Done.", &[]), ["assistant: Done.", "used", "done EndTurn: Done."]);
+
+    play.say("again");
+    play.answer("", &[]);
+    assert_eq!(play.answer("", &[]), ["used", "failed UPSTREAM_UNAVAILABLE", "done Error: "], "it ends with a reason");
+
+    play.say("and again");
+    play.answer("I look.", &[ls()]);
+    play.tool("x");
+    play.answer("", &[]);
+    assert_eq!(play.answer("", &[]), ["used", "done EndTurn: I look."], "the turn has its words");
+
+    let mut agent = Play::agent(&[("ls", None)]);
+    agent.say("go");
+    agent.answer("", &[ls()]);
+    agent.tool("x");
+    agent.answer("", &[]);
+    assert_eq!(agent.answer("", &[]), ["used", "done EndTurn: "], "an error would have its calls made again");
+
+    let mut last = Play::with(|config| config.limits.max_steps = 1);
+    last.say("go");
+    assert_eq!(last.answer("", &[]), ["used", "failed UPSTREAM_UNAVAILABLE", "done Error: "], "no step is left to ask");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Compactions: asked for and by themselves, what stays whole, failures, crashes, stops, and taking one back.
 
 use crate::play::{Play, line, ls, tools_tokens};
-use domain::{ChatCommand, ChatEvent, Code, Message, Usage, event::CompactionRecord};
+use actor::Input;
+use buildscale_chat::Report;
+use domain::{ChatCommand, ChatEvent, Code, Error, Limits, Message, Usage, event::CompactionRecord};
 use serde_json::json;
 use std::time::Duration;
 
@@ -77,6 +79,43 @@ fn a_compaction_replaces_old_words_by_a_summary_and_keeps_calls_and_the_last_mes
     assert!(asked.iter().all(|line| !line.contains("question 5 ")) && asked[3].starts_with("user: question 6 "));
     let system = &play.request.as_ref().unwrap().system;
     assert!(system.contains(&format!("/chats/{}.md, lines 1 to {}", play.config.chat, record.last_line)), "{system}");
+}
+
+#[test]
+fn a_context_that_its_provider_refuses_as_too_long_is_compacted_once_in_a_turn() {
+    let refuse = |play: &mut Play| {
+        let message_id = play.message_id();
+        play.running.clear();
+        let error = Error::new(Code::Unprocessable, "prompt is too long").detail("limit", "context");
+        play.input(Input::Report(Report::ModelFailed { message_id, error, timed_out: false }))
+    };
+    let full = |bytes: usize| {
+        let mut play = Play::with(|config| config.context_tokens = 100_000);
+        with_turns(&mut play, 7, bytes);
+        play.say("and now?");
+        play
+    };
+    let mut play = full(800);
+    assert_eq!(refuse(&mut play), ["compaction_began", "model_started 1"]);
+    assert_eq!(play.answer(SUMMARY, &[]), ["used", "compacted", "model_started 1"]);
+    let asked = play.asked.last().unwrap();
+    assert!(asked[0].ends_with(SUMMARY) && asked.last().unwrap() == "user: and now?", "{asked:?}");
+    assert_eq!(refuse(&mut play), ["failed UNPROCESSABLE", "done Error: "], "once in a turn");
+
+    assert_eq!(refuse(&mut full(100)), ["failed UNPROCESSABLE", "done Error: "], "too little can give way");
+
+    let mut begun = full(800);
+    begun.streamed("It is");
+    assert_eq!(refuse(&mut begun)[..2], ["assistant: It is", "failed UNPROCESSABLE"], "words that came stay");
+
+    let mut last = Play::with(|config| config.context_tokens = 100_000);
+    with_turns(&mut last, 7, 800);
+    let mut words = last.words("and now?", false);
+    if let ChatCommand::StartTurn(request) = &mut words {
+        request.limits = Some(Limits::of_steps(1));
+    }
+    last.command(words);
+    assert_eq!(refuse(&mut last), ["failed UNPROCESSABLE", "done Error: "], "no step is left for the answer");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::play::{Play, ask};
 use domain::{
-    AnswerFormat, ChatCommand, ChatConfig, ChatEvent, Mode, ModelSettings, Principal, TurnWishes,
+    AnswerFormat, ChatCommand, ChatConfig, ChatEvent, LabelChanges, Mode, ModelSettings, Principal, TurnWishes,
     event::PermissionOutcome,
 };
 use serde_json::{Map, Value, json};
@@ -20,8 +20,8 @@ fn exec() -> (&'static str, Value) {
 }
 
 fn configure(mode: Mode, may_approve: bool) -> ChatCommand {
-    let (title, model, model_settings, mode) = (None, None, None, Some(mode));
-    ChatCommand::Configure { title, model, model_settings, mode, may_approve, session: None, options: None }
+    let (title, model, model_settings, mode, labels) = (None, None, None, Some(mode), LabelChanges::default());
+    ChatCommand::Configure { title, model, model_settings, mode, may_approve, session: None, options: None, labels }
 }
 
 #[test]
@@ -314,6 +314,7 @@ fn another_model_is_asked_from_its_choice_on_and_nothing_else_changes() {
         may_approve: false,
         session,
         options,
+        labels: LabelChanges::default(),
     });
     let answers = Map::from_iter([("colour".to_owned(), json!("red"))]);
     play.command(ChatCommand::Answer { question_id, answers, may_approve: false, may_not_run: false });
@@ -337,7 +338,9 @@ fn the_model_is_asked_with_the_settings_of_the_chat_until_others_are_chosen() {
     play.answer("Done.", &[]);
     let (title, model, mode, session, options) = (None, None, None, None, None);
     let model_settings = Some(settings(None, Some(9)));
-    let configure = ChatCommand::Configure { title, model, model_settings, mode, may_approve: false, session, options };
+    let (may_approve, labels) = (false, LabelChanges::default());
+    let configure =
+        ChatCommand::Configure { title, model, model_settings, mode, may_approve, session, options, labels };
     assert_eq!(play.command(configure), ["configured"]);
     play.say("again");
     assert_eq!(asked(&play), (None, None, Some(9)), "in the place of all that it had");
@@ -395,4 +398,10 @@ fn an_answer_fits_the_format_of_its_message_or_the_turn_fails() {
         play.say("go on");
         assert_eq!(play.request.clone().unwrap().schema, None, "the next message has none");
     }
+    let mut play = Play::new();
+    wish(&mut play, "go", TurnWishes { format: format(true), ..TurnWishes::default() });
+    play.answer("I look.", &[("ls", json!({ "path": "/" }))]);
+    play.tool("x");
+    play.answer("", &[]);
+    assert_eq!(play.answer("", &[])[1..], ["failed UNPROCESSABLE", "done Error: I look."], "no earlier words answer");
 }

@@ -220,6 +220,7 @@ fn rules_do_not_count_in_plan_mode() {
         may_approve: true,
         session: None,
         options: None,
+        labels: domain::LabelChanges::default(),
     };
     play.command(plan);
     play.say("plan it");

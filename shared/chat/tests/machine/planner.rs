@@ -141,6 +141,7 @@ fn change(session: Session, system: &str, refreshes: bool) -> ChatCommand {
         may_approve: false,
         session: Some(Box::new(setup)),
         options: None,
+        labels: domain::LabelChanges::default(),
     }
 }
 

@@ -81,6 +81,7 @@ impl Play {
             scenario: None,
             member: None,
             functions: Vec::new(),
+            labels: domain::Labels::default(),
         };
         change(&mut config);
         Self {

@@ -364,6 +364,7 @@ fn an_agent_of_a_team_tells_its_steps_and_its_end_and_takes_no_words_of_people()
         may_approve: true,
         session: None,
         options: None,
+        labels: domain::LabelChanges::default(),
     };
     assert_eq!(play.command(told), ["failed CONFLICT"]);
     let told = play.words("do this", false);

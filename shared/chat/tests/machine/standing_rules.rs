@@ -21,7 +21,11 @@ pub fn rule_id(rule: &PermissionRule, cwd: Option<&str>) -> String {
 fn denies(play: &mut Play, rule: &PermissionRule) -> String {
     let (message_id, id) = (play.message_id(), rule_id(rule, None));
     let rule_ids = vec![id.clone()];
-    assert_eq!(play.input(Input::Report(Report::Denies { message_id, rule_ids })), ["denials_read"]);
+    let files = match rule {
+        PermissionRule::File { path } => vec![path.clone()],
+        _ => Vec::new(),
+    };
+    assert_eq!(play.input(Input::Report(Report::Denies { message_id, rule_ids, files })), ["denials_read"]);
     format!("not permitted: a person has denied {rule} in all chats from now on (rule {id}), and is not asked again")
 }
 
@@ -91,6 +95,26 @@ fn a_standing_rule_denies_calls_that_an_approved_plan_lets_run() {
     assert_eq!(refusal(&mut play, "exec", &line("git push origin")), Some(why));
     play.answer("", &[("exec", line("git status"))]);
     assert_eq!(play.plan_is(None), [RUNS], "the plan allows the others");
+}
+
+#[test]
+fn a_standing_rule_for_a_file_denies_commands_that_keep_it_or_a_folder_around_it() {
+    let mut play = with(|_| {});
+    play.approve(1);
+    let why = denies(&mut play, &PermissionRule::File { path: "/projects/app/plan.md".parse().unwrap() });
+    let keep = |to: &str| json!({ "command": "make", "keep": [{ "from": "out", "to": to }] });
+    for to in ["/projects/app/plan.md", "/projects/app", "/projects"] {
+        assert_eq!(refusal(&mut play, "exec", &keep(to)), Some(why.clone()), "{to}");
+    }
+    play.answer("", &[("exec", keep("/projects/app/src"))]);
+    assert_eq!(play.plan_is(None), [RUNS], "the plan allows the others");
+
+    let rule = PermissionRule::File { path: "/projects/app/plan.md".parse().unwrap() };
+    let mut older = with(|_| {});
+    older.approve(1);
+    let (message_id, rule_ids) = (older.message_id(), vec![rule_id(&rule, None)]);
+    older.input(Input::Report(Report::Denies { message_id, rule_ids, files: Vec::new() }));
+    assert_eq!(refusal(&mut older, "exec", &keep("/projects/app/plan.md")), Some(why), "a log without the files");
 }
 
 #[test]

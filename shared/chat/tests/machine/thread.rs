@@ -89,6 +89,23 @@ fn tool_call(id: &str) -> Value {
 }
 
 #[test]
+fn the_copy_of_an_agent_is_without_the_home_in_a_turn_that_another_person_begins() {
+    let mut play = thread();
+    let has_home = |play: &Play| {
+        play.running.values().find_map(|effect| match effect {
+            ChatEffect::Agent(work) => Some(work.has_home),
+            _ => None,
+        })
+    };
+    play.say("build it");
+    assert_eq!(has_home(&play), Some(true));
+    play.tells(AgentReport::Ended("end_turn".into()));
+    play.by = Principal::User { id: domain::UserId(uuid::Uuid::from_u128(22)) };
+    play.say("build it for me");
+    assert_eq!(has_home(&play), Some(false));
+}
+
+#[test]
 fn an_agent_performs_the_turn_and_its_text_between_calls_becomes_messages() {
     let mut play = thread();
     assert_eq!(play.say("build it"), ["created", "turn_started 1", "user: build it", "agent_began"]);
@@ -165,6 +182,7 @@ fn a_prompt_says_whether_the_agent_chose_its_mode_by_itself() {
         may_approve: true,
         session: None,
         options: Some(Box::new(options)),
+        labels: domain::LabelChanges::default(),
     });
     play.say("again");
     assert_eq!(own_mode(&play), Some(false), "a person chose this one");

@@ -146,7 +146,7 @@ fn a_standing_rule_denies_a_tool_of_a_server_under_the_name_that_a_flow_gives_it
     play.machine.tools = Arc::new(Registry::builtin().with_servers(Arc::new(Unasked)));
     play.say("go");
     let (message_id, id) = (play.message_id(), rule_id(&PermissionRule::Tool { tool: TOOL.into() }, None));
-    play.input(Input::Report(Report::Denies { message_id, rule_ids: vec![id.clone()] }));
+    play.input(Input::Report(Report::Denies { message_id, rule_ids: vec![id.clone()], files: Vec::new() }));
     let happened = calls(&mut play, "log");
     let is_refusal = |what: &String| what.starts_with("observed false: not permitted") && what.contains(&id);
     assert!(happened.iter().any(is_refusal), "{happened:?}");

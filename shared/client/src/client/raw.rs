@@ -157,12 +157,12 @@ impl Client {
 
     /// The error that one of a response that is being read means.
     pub fn broken(&self, error: &reqwest::Error) -> Error {
-        let url = address::shown(&self.base.borrow());
+        let url = address::display_url(&self.base.borrow());
         if is_without_tls(error) { Error::NoTls { url } } else { Error::Unreachable { url, reason: causes(error) } }
     }
 
     pub(crate) fn foreign(&self, reason: String, status: Option<u16>) -> Error {
-        Error::Foreign { url: address::shown(&self.base.borrow()), reason, status }
+        Error::Foreign { url: address::display_url(&self.base.borrow()), reason, status }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{Approval, ChatStatus, ForkOf};
 use crate::{
-    AgentOptions, CallId, ChatId, ExecutorOf, FileId, FilePath, Mode, ModelSettings, PermissionRule, ScenarioSetup,
-    Session, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId, context::CompactionRecord,
+    AgentOptions, CallId, ChatId, ExecutorOf, FileId, FilePath, Labels, Mode, ModelSettings, PermissionRule,
+    ScenarioSetup, Session, TaskId, Timestamp, TurnId, Usage, UserId, WorkspaceEvent, WorkspaceId,
+    context::CompactionRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,6 +80,9 @@ pub struct ChatView {
     pub workspace_id: WorkspaceId,
     /// Its title.
     pub title: String,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Its persona.
     pub role: String,
     /// Its model, if one was chosen.

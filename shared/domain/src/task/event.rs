@@ -5,7 +5,8 @@ use super::{
     Status, TaskCommand, TaskConfig, ToolUse, Wait,
 };
 use crate::{
-    ChatEvent, ChatId, Error, FileId, FilePath, HoldId, QuestionId, StopId, TaskId, Timestamp, question::Question,
+    ChatEvent, ChatId, Error, FileId, FilePath, HoldId, Labels, QuestionId, StopId, TaskId, Timestamp,
+    question::Question,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -295,6 +296,11 @@ pub enum TaskEvent {
     Prioritized {
         /// Higher ones go first.
         priority: i8,
+    },
+    /// It has other labels.
+    Labelled {
+        /// All that it has from here on.
+        labels: Labels,
     },
     /// Something about its budget.
     Budget {

@@ -1,7 +1,7 @@
 //! A task as lists and clients see it.
 
 use super::{FlowRef, Handoff, NodeId, Origin, Status, TaskPhase, Wait, above};
-use crate::{Budget, Error, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
+use crate::{Budget, Error, Labels, TaskId, Timestamp, Usage, WorkspaceEvent, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ pub struct TaskView {
     pub workspace_id: WorkspaceId,
     /// Its flow, with the hash of the manifests it began with.
     pub flow: FlowRef,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Its state.
     pub phase: TaskPhase,
     /// Its outcome, once `phase` is `finished`. Before that it tells only that nothing has failed so far (`success`), or that something has.

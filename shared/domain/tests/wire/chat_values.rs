@@ -1,6 +1,6 @@
 //! Values that commands and views of chats share.
 
-use buildscale_domain::{AnswerFormat, FilePath, ModelSettings, PermissionRule};
+use buildscale_domain::{AnswerFormat, FilePath, LabelChanges, Labels, ModelSettings, PermissionRule};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -13,6 +13,14 @@ pub fn rules() -> Vec<PermissionRule> {
         PermissionRule::File { path },
         PermissionRule::Tool { tool: "mcp__mail__send".into() }.denied(),
     ]
+}
+
+pub fn labels() -> Labels {
+    Labels::checked("labels", [("customer".to_owned(), "c-17".to_owned())]).unwrap()
+}
+
+pub fn label_changes() -> LabelChanges {
+    [("customer".to_owned(), Some("c-18".to_owned())), ("environment".to_owned(), None)].into()
 }
 
 pub fn model_settings() -> ModelSettings {

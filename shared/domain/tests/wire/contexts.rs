@@ -90,7 +90,7 @@ pub fn events(at: Timestamp) -> Vec<ChatEvent> {
             at,
         },
         ChatEvent::CompactionSkipped { turn_id: TurnId(id(53)), reason: "it is short".into(), at },
-        ChatEvent::DenialsRead { rule_ids: vec!["0123456789abcdef".into()] },
+        ChatEvent::DenialsRead { rule_ids: vec!["0123456789abcdef".into()], files: Vec::new() },
         ChatEvent::DecisionRefused {
             permission_id: PermissionId(id(14)),
             outcome: PermissionOutcome::Approved,

@@ -7,7 +7,7 @@ use crate::{
 use actor::{EffectKey, StopRequest};
 use domain::{
     ChatCommand, ChatEvent, ChatId, Code, Error, Limits, NodeId, Status, StopId, TaskEvent, TurnRequest, answer_json,
-    task::{AgentAnswer, ToolUse},
+    task::{AgentAnswer, ToolUse, stopped},
     trace::node_span,
 };
 use serde_json::Value;
@@ -193,8 +193,10 @@ impl Step<'_> {
             return Error::new(Code::Timeout, format!("the agent did not answer within {} s", limit.as_secs_f64()))
                 .hint("raise the node's timeout_seconds, or give it less to do");
         }
-        let code = if stop_reason == "stopped" { Code::Cancelled } else { Code::LimitReached };
-        Error::new(code, format!("the agent did not come to an end: {stop_reason}"))
+        if stop_reason == "stopped" {
+            return stopped("its agent was stopped");
+        }
+        Error::new(Code::LimitReached, format!("the agent did not come to an end: {stop_reason}"))
             .hint("raise the limits of the agent in agents.yaml, within ai.limits of the server, or give it less to do")
     }
 }

@@ -11,7 +11,7 @@ use super::{
     step::{NOT_NEEDED, Step},
 };
 use domain::{
-    Stamp, Status, StopId, TaskCommand, TaskEvent,
+    Error, Stamp, Status, StopId, TaskCommand, TaskEvent,
     task::{ChildName, is_stop, stopped},
 };
 use flow::router::{Position, Record, Route};
@@ -26,11 +26,11 @@ impl TaskMachine {
     }
 
     /// A child, or something further down, has told this task something.
-    pub(super) fn told(&self, step: &mut actor::Step<Self>, command: TaskCommand, stamp: &Stamp) {
+    pub(super) fn receive(&self, step: &mut actor::Step<Self>, command: TaskCommand, stamp: &Stamp) {
         let state = step.state();
         let early = self.follows(state).is_some_and(|record| !record.is_due(&state.place, &command));
         if !early {
-            return self.with(step, stamp, |step| step.told(command));
+            return self.with(step, stamp, |step| step.receive(command));
         }
         // A repeated message is kept once, and none after the end.
         if state.finished.is_none() && !state.held.contains(&command) {
@@ -59,7 +59,7 @@ impl TaskMachine {
             };
             if let Some(due) = state.held.iter().find(is_due).cloned() {
                 tried.push(due.clone());
-                self.with(step, stamp, |step| step.told(due));
+                self.with(step, stamp, |step| step.receive(due));
             } else if std::mem::take(&mut may_go_on) {
                 self.with(step, stamp, |step| {
                     let route = step.router().go_on();
@@ -96,7 +96,7 @@ fn is_stuck(state: &TaskState, record: &Record) -> bool {
 
 impl Step<'_> {
     /// Takes in what a child, or something further down, has told.
-    pub fn told(&mut self, command: TaskCommand) {
+    pub fn receive(&mut self, command: TaskCommand) {
         let route = match command {
             TaskCommand::Arrived { arrival } => self.router().arrived(*arrival),
             TaskCommand::ChildEnded { child, end } => self.router().child_ended(&child, *end),
@@ -112,6 +112,12 @@ impl Step<'_> {
         self.config.repeats()
             && self.record.as_ref().is_some_and(|record| record.ended_by_itself())
             && stop_id == StopId::from_key(&origin.parent.to_string(), origin.name().as_str())
+    }
+
+    /// Whether the recorded task was stopped at the node that ended with this error, so that this one ends there even if its node may fail.
+    pub fn was_stopped_then(&self, error: &Error) -> bool {
+        let was_stopped = self.record.as_ref().is_some_and(|record| !record.ended_by_itself());
+        was_stopped && self.config.repeats() && is_stop(error)
     }
 
     /// The end of a child whose recorded task was stopped as not needed: it was stopped.

@@ -76,7 +76,7 @@ impl Step<'_> {
         self.state().execution.as_ref().map(|execution| execution.requests)
     }
 
-    fn runs_command(&self, node: &NodeId) -> bool {
+    pub(super) fn runs_command(&self, node: &NodeId) -> bool {
         self.node(node).is_some_and(|node| self.flow.runs_command(node))
     }
 

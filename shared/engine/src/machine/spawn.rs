@@ -2,7 +2,7 @@
 
 use super::step::Step;
 use domain::{
-    NodeId, TaskCommand, TaskConfig, TaskEvent,
+    Labels, NodeId, TaskCommand, TaskConfig, TaskEvent,
     task::{ChildKind, ChildName, Origin},
 };
 use serde_json::{Map, Value};
@@ -34,8 +34,8 @@ impl Step<'_> {
         let item = rule.and_then(|rule| rule.item.clone());
         let until = total.min(from + SPAWNED_AT_ONCE);
         let budget = self.part_of_each(node, total);
-        // A copy of the input for each child would cost more than the children: it may be the list that is split.
-        let setup = TaskConfig { input: Value::Null, ..(**self.config).clone() };
+        // A copy of the input for each child would cost more than the children: it may be the list that is split. Labels are of the task alone.
+        let setup = TaskConfig { input: Value::Null, labels: Labels::default(), ..(**self.config).clone() };
         for index in from..until {
             let Some(target) = (index as usize).checked_rem(to.len()).and_then(|edge| to.get(edge)) else { return };
             let input = match (over, &item) {
@@ -80,6 +80,8 @@ impl Step<'_> {
             // As the inspector has it now, not as it was when this task was made.
             stepping: self.state().inspector.next,
             breakpoints: self.state().inspector.before.clone(),
+            // The memory of a whole tree is kept at the end of its root.
+            keep_artifacts: self.flow.keeps_outputs(),
             counted: false,
             created_at: self.stamp.at,
             ..setup.clone()

@@ -236,6 +236,11 @@ impl TaskState {
                     Arc::make_mut(config).priority = *priority;
                 }
             }
+            TaskEvent::Labelled { labels } => {
+                if let Some(config) = &mut self.config {
+                    Arc::make_mut(config).labels = labels.clone();
+                }
+            }
             TaskEvent::Budget { fact } => {
                 match (&**fact, &mut self.config) {
                     (BudgetFact::Granted { more }, Some(config)) => {

@@ -226,7 +226,7 @@ impl<'a> Step<'a> {
             error,
             tolerated,
             recorded,
-            output,
+            mut output,
             partial,
             elements,
             context,
@@ -265,12 +265,20 @@ impl<'a> Step<'a> {
         if let Some(tolerated) = tolerated.filter(|_| verdict == Verdict::Stands) {
             (status, error) = (tolerated, error.filter(|_| tolerated == Status::Failure));
         }
+        if let Some((_, reason)) = &self.state().stopping
+            && status != Status::Success
+            && self.runs_command(&node)
+        {
+            // The stop ended it: it has no output that a re-run could go on with.
+            (status, output, error) = (Status::Failure, Value::Null, Some(stopped(reason)));
+        }
         let Some(execution) = &self.state().execution else { return };
         let (attempt, at) = (execution.attempt, self.stamp.at);
         let metrics = execution.metrics(at);
-        let route = match &self.state().stopping {
-            Some((_, reason)) => self.router().stop(stopped(reason)),
-            None => {
+        let route = match (&self.state().stopping, &error) {
+            (Some((_, reason)), _) => self.router().stop(stopped(reason)),
+            (None, Some(error)) if self.was_stopped_then(error) => self.router().stop(error.clone()),
+            (None, _) => {
                 let caught = match &verdict {
                     Verdict::Route(to) => Some(to),
                     Verdict::Retry(_) | Verdict::Stands => None,
@@ -452,8 +460,7 @@ impl<'a> Step<'a> {
     /// Ends the command that the node runs, if it runs one. `at` tells the two places apart where that is decided.
     fn kill_command(&mut self, at: &str) {
         let Some(execution) = &self.state().execution else { return };
-        let is_command = self.node(&execution.node).is_some_and(|node| self.flow.runs_command(node));
-        if is_command {
+        if self.runs_command(&execution.node) {
             let call = call_of(self.config.task, &execution.node, execution.retries);
             let key = EffectKey(format!("kill/{call}/{at}"));
             self.step.run(key, TaskEffect::KillCommand(self.config.workspace, call));

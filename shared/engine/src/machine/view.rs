@@ -27,6 +27,7 @@ pub(crate) fn view(state: &TaskState, config: &TaskConfig) -> TaskView {
         task_id: config.task,
         workspace_id: config.workspace,
         flow: config.flow.clone(),
+        labels: config.labels.clone(),
         phase: phase(state),
         status: state.place.status(),
         node: execution.map(|execution| execution.node.clone()).or_else(|| state.inspector.paused_at.clone()),

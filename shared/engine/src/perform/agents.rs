@@ -7,7 +7,7 @@ use crate::{
 };
 use chat::Persona;
 use domain::{
-    AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Mode, ModelSettings, event::Question,
+    AgentOf, AgentTool, AgentToolRuns, ChatConfig, Code, Error, FilePath, Labels, Mode, ModelSettings, event::Question,
     json_length, task::AssembledContext,
 };
 use flow::{
@@ -45,7 +45,9 @@ impl TaskEffects {
             None => None,
         };
         let model = agent.model.as_deref().or(persona.as_ref().and_then(|persona| persona.model.as_deref()));
-        self.permit(flow, node, &Use::Model(model.unwrap_or("default")), facts)?;
+        // Rules and limits of a provider hold whether its model is named or not.
+        let asked = model.or(self.flows.known().default_model.as_deref());
+        self.permit(flow, node, &model.map_or(Use::DefaultModel(asked), Use::Model), facts)?;
         // An unreachable provider is known before anything is sent, and before tools have been at work for it.
         let own_provider = match model.filter(|model| flow.declares_provider_of(model)) {
             Some(model) => {
@@ -96,7 +98,7 @@ impl TaskEffects {
                 top_p: agent.top_p,
                 max_tokens: agent.max_tokens,
                 priority: config.priority,
-                turns: slots::of_model(flow, node, model),
+                turns: slots::of_model(flow, node, asked),
                 flow: own_provider,
                 no_home: config.handoff.is_some(),
                 executor: None,
@@ -107,6 +109,7 @@ impl TaskEffects {
             scenario: None,
             member: None,
             functions: Vec::new(),
+            labels: Labels::default(),
         };
         let bytes = json_length(&settings) + json_length(&content);
         if bytes > MAX_ASKED {

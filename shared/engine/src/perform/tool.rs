@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tools::Call;
 
 impl TaskEffects {
-    /// Calls the tool. A misuse (arguments that it does not take, a path that it may not touch) fails the node, and so does an
+    /// Calls the tool. A misuse (arguments that it does not take, a path that it may not touch, a tool that does not exist) fails the node, and so does an
     /// unknown outcome. A command is as one of the node's own. Another failure is passed on as `{"error": …}`, for the flow to
     /// decide about, unless the node tries it again or has an edge for it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one execution, each used once")]
@@ -41,17 +41,17 @@ impl TaskEffects {
         let args = op::template::render(&Value::Object(args.clone()), scope)?;
         let (began, mut resources) = (Instant::now(), None);
         let (came, shown) = match &binding.target {
-            ToolTarget::Function(name) => told(self.functions.call(name, &args, scope)),
+            ToolTarget::Function(name) => as_outcome(self.functions.call(name, &args, scope)),
             ToolTarget::Builtin(name) => {
                 let declared = flow.http_tools.get(name);
-                told(self.call_builtin(run, node, (name, declared), &binding.permissions, &args, facts).await)
+                as_outcome(self.call_builtin(run, node, (name, declared), &binding.permissions, &args, facts).await)
             }
             ToolTarget::Command(words) => {
                 let with_args = scope.with_input(&args);
-                match self.run_words(run, node, words, &binding.permissions, &with_args).await {
+                match self.run_words(run, node, words, &[], &binding.permissions, &with_args).await {
                     Ok(ran) => {
-                        resources = ran.end.resources;
-                        let came = command::come_of(&ran, command::wants_schema(flow, node));
+                        resources = ran.ran.end.resources;
+                        let came = command::come_of(ran, command::wants_schema(flow, node));
                         let shown = match &came {
                             Ok((output, _)) => output.to_string(),
                             Err(failure) => in_words(&failure.error),
@@ -120,7 +120,7 @@ impl TaskEffects {
 }
 
 /// The output of a tool that is no command, and its text for history.
-fn told(called: Result<Value, Error>) -> (Result<(Value, Option<ToleratedFailure>), EffectError>, String) {
+fn as_outcome(called: Result<Value, Error>) -> (Result<(Value, Option<ToleratedFailure>), EffectError>, String) {
     match called {
         Ok(output) => {
             let shown = output.to_string();

@@ -82,7 +82,8 @@ impl Tasks {
         // Its metadata is written down now: later it may be another engine that reads it (spec 002 §10.2). And its first
         // message is kept until it has begun, in case this process dies before it has sent it.
         let begun = Start { at: self.clock.now(), message: start.clone() };
-        let mut task = vec![put, metadata::record(config, flow), begun.write(config).map_err(internal)?];
+        let made_with = metadata::record(config, flow, self.flows.known().default_model.as_deref());
+        let mut task = vec![put, made_with, begun.write(config).map_err(internal)?];
         task.extend(ended::absent(&actor_id(config.workspace, config.task)));
         let Some(most) = flow.limits.max_queued else {
             return match self.table.commit(task).await {

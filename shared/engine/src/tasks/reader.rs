@@ -4,11 +4,11 @@ use super::Tasks;
 use crate::{
     error::internal,
     log,
-    machine::{TaskMachine, TaskState, actor_id, ids_of, view_key},
+    machine::{TaskMachine, TaskState, actor_id, actor_of, view_key},
     metadata::{self, RunMetadata},
 };
-use domain::{Code, Error, Status, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, UserId, WorkspaceId};
-use ports::{Item, Query, Subscription, Table, validate};
+use domain::{Code, Error, Labels, Status, TaskEvent, TaskId, TaskPhase, TaskView, Timestamp, UserId, WorkspaceId};
+use ports::{Query, Subscription, Table, validate};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct TaskFilter {
     pub since: Option<Timestamp>,
     /// Those that were made before this time.
     pub until: Option<Timestamp>,
+    /// Those that have all of these labels.
+    pub labels: Labels,
 }
 
 /// A page of tasks.
@@ -65,26 +67,7 @@ impl TaskReader {
         })
     }
 
-    async fn view_of(&self, item: &Item) -> ports::Result<Option<TaskView>> {
-        let nobody = || ports::Error::Damaged(format!("{:?} is the view of no task", item.key));
-        let (workspace, task) = ids_of(&item.key).ok_or_else(nobody)?;
-        actor::view_of::<TaskMachine, _>(&*self.table, item, &actor_id(workspace, task)).await
-    }
-
-    /// The views in these items. One that cannot be read keeps none of the others back.
-    async fn views_of(&self, items: &[Item]) -> Result<Vec<TaskView>, Error> {
-        let mut views = Vec::with_capacity(items.len());
-        for item in items {
-            match self.view_of(item).await {
-                Ok(view) => views.extend(view),
-                Err(error) if error.is_damage() => ports::leave_out(item, &error),
-                Err(error) => return Err(internal(error)),
-            }
-        }
-        Ok(views)
-    }
-
-    /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one.
+    /// The root tasks of a workspace, the newest first. A page may hold fewer than `limit`, and still have a next one ([`actor::page_of_views`]).
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a cursor of another list, and for times that end before they begin; those of [`TaskReader`].
@@ -107,17 +90,17 @@ impl TaskReader {
     }
 
     async fn page(&self, query: &Query, filter: &TaskFilter) -> Result<TaskPage, Error> {
-        let page = self.table.query_index(query).await;
-        let page = page.map_err(validate::of_page(query, internal))?;
-        let mut tasks = self.views_of(&page.items).await?;
-        tasks.retain(|view| {
+        let wanted = |view: &TaskView| {
             filter.flow.as_ref().is_none_or(|flow| view.flow.name == *flow)
                 && filter.phase.is_none_or(|phase| view.phase == phase)
                 && filter.status.is_none_or(|status| view.status == status)
                 && filter.since.is_none_or(|since| view.created_at >= since)
                 && filter.until.is_none_or(|until| view.created_at < until)
-        });
-        Ok(TaskPage { tasks, next_cursor: page.next })
+                && view.labels.include(&filter.labels)
+        };
+        let page = actor::page_of_views::<TaskMachine, TaskView>(&*self.table, query, actor_of, wanted).await;
+        let (tasks, next_cursor) = page.map_err(validate::of_page(query, internal))?;
+        Ok(TaskPage { tasks, next_cursor })
     }
 
     /// The person for whom a task works; none before its log begins.
@@ -176,7 +159,12 @@ impl Tasks {
         let to = Some(format!("{begins}g"));
         let query = Query { from: Some(begins), to, ..Query::all(format!("{workspace}/tasks"), limit) };
         let page = self.table.query(&query).await.map_err(internal)?;
-        Ok(TaskPage { tasks: self.reader().views_of(&page.items).await?, next_cursor: None })
+        let mut tasks = Vec::with_capacity(page.items.len());
+        for item in &page.items {
+            let view = actor::view_in_list::<TaskMachine, TaskView>(&*self.table, item, &actor_of).await;
+            tasks.extend(view.map_err(internal)?);
+        }
+        Ok(TaskPage { tasks, next_cursor: None })
     }
 
     /// The children of a task, in their order.

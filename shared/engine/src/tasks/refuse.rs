@@ -8,7 +8,7 @@ use crate::{
 };
 use actor::ended;
 use domain::{
-    Budget, Error, NodeId, Principal, TaskCommand, TaskConfig, TaskId, WorkspaceId,
+    Budget, Error, Labels, NodeId, Principal, TaskCommand, TaskConfig, TaskId, WorkspaceId,
     task::{FlowRef, Handoff, start_command},
 };
 use ports::{Error as PortError, Expect, Write};
@@ -50,6 +50,7 @@ impl Tasks {
             handoff: Some(Box::new(handoff)),
             budget: Budget::default(),
             refused: Some(Box::new(why)),
+            labels: Labels::default(),
             created_at: self.clock.now(),
         };
         let view = serde_json::to_string(&first_view(&config)).map_err(internal)?;

@@ -102,11 +102,11 @@ impl Tasks {
         Ok(approvals.into_iter().filter(|id| is_kept(id) && leads_on(id)).collect())
     }
 
-    /// Runs the failed nodes of a task again, as a new task. Successful nodes keep their recorded output, in this task and in
+    /// Runs the nodes of a task again that failed or were stopped, as a new task. Successful nodes keep their recorded output, in this task and in
     /// all below it, unless their input changes because of nodes that run now.
     ///
     /// # Errors
-    /// As [`Tasks::replay`]; `CONFLICT` when no node of the task failed.
+    /// As [`Tasks::replay`]; `CONFLICT` when no node of the task failed, and it was not stopped.
     pub async fn retry(
         &self,
         workspace: WorkspaceId,
@@ -116,9 +116,9 @@ impl Tasks {
         by: &Principal,
     ) -> Result<AcceptedTask, Error> {
         let (flow, recorded) = self.ended(workspace, of).await?;
-        let mut failed = false;
-        self.each_event(workspace, of, |_, event| failed |= tells_of_a_failure(event)).await?;
-        if !failed {
+        let mut has_more = false;
+        self.each_event(workspace, of, |_, event| has_more |= tells_of_a_failure(event)).await?;
+        if !has_more {
             return Err(Error::new(Code::Conflict, "no node of this task failed").hint("replay it instead"));
         }
         self.begin_replay(&flow, &recorded, task, Replay { of, from: None, retry: true }, options, by).await
@@ -181,18 +181,42 @@ fn approvals_of(flow: &Flow) -> impl Iterator<Item = NodeId> + '_ {
     flow.graph.nodes().iter().map(|node| node.id.clone()).filter(asks)
 }
 
-/// Whether a node failed, of the task itself or of one below it. A node that was stopped did not, nor did a child that was stopped as not needed.
+/// Whether a node failed or was stopped, of the task itself or of one below it, or the task was. A child that was stopped as not needed did not fail.
 fn tells_of_a_failure(event: &TaskEvent) -> bool {
     match event {
-        TaskEvent::NodeFinished { status, error, .. } => {
-            *status == Status::Failure && !error.as_ref().is_some_and(is_stop)
-        }
+        TaskEvent::NodeFinished { status, .. } => *status == Status::Failure,
         TaskEvent::ChildArrived { arrival } => arrival.status != Status::Success,
         TaskEvent::ChildFinished { end, .. } => end.status != Status::Success && !was_cancelled(end),
+        TaskEvent::Finished { error: Some(error), .. } => error.code == Code::Cancelled,
         _ => false,
     }
 }
 
 fn was_cancelled(end: &ChildEnd) -> bool {
     end.error.as_ref().is_some_and(|error| error.code == Code::Cancelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{
+        Timestamp,
+        task::{NodeMetrics, stopped},
+    };
+    use serde_json::Value;
+
+    #[test]
+    fn a_retry_has_work_after_an_agent_that_was_stopped_and_that_the_flow_went_past() {
+        let ended = |status, error| TaskEvent::NodeFinished {
+            node: "write".into(),
+            attempt: 1,
+            status,
+            output: Value::Null,
+            error,
+            metrics: NodeMetrics::default(),
+            at: Timestamp::default(),
+        };
+        assert!(tells_of_a_failure(&ended(Status::Failure, Some(stopped("its agent was stopped")))));
+        assert!(!tells_of_a_failure(&ended(Status::Partial, None)));
+    }
 }

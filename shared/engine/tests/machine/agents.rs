@@ -2,7 +2,9 @@
 
 use crate::play::{Play, node};
 use buildscale_engine::machine::{NodeResult, TaskEffect, TaskReport};
-use domain::{CallId, ChatCommand, ChatEvent, Code, Error, QuestionId, Status, TaskCommand, TaskEvent, Timestamp};
+use domain::{
+    CallId, ChatCommand, ChatEvent, Code, Error, QuestionId, Status, TaskCommand, TaskEvent, Timestamp, task::is_stop,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -53,6 +55,7 @@ fn an_agent_tells_its_task_that_it_waits_for_people() {
     play.command(waits(1, Some(Box::new(asked))));
     play.check_fold();
     assert_eq!(play.turn_ends(chat, 1, "", "stopped", None)[0], "replied");
+    assert!(is_stop(&play.end().unwrap().2.unwrap()), "a stop may reach the agent before its task");
     assert!(play.state.execution.as_ref().is_none_or(|execution| !execution.agent_waits), "its turn is over");
     assert!(play.command(waits(1, None)).is_empty(), "a late message");
 }

@@ -1,4 +1,4 @@
-//! Deletion and priority: their effects on a task in any phase.
+//! Deletion, priority and labels: their effects on a task in any phase.
 
 use crate::play::{Play, node};
 use actor::{Input, Machine};
@@ -249,4 +249,25 @@ fn each_child_of_a_split_that_sent_them_off_in_several_steps_is_deleted() {
     let child = |index: u32| play.config.task.child(&ChildName(format!("each/work[{index}]").into()));
     let wanted: BTreeSet<TaskId> = (0..250).map(child).collect();
     assert_eq!(clears(&play), wanted);
+}
+
+#[test]
+fn s2_1_labels_change_one_by_one_also_after_the_end_and_not_after_the_deletion() {
+    let label = |key: &str, value: Option<&str>| TaskCommand::Label {
+        changes: [(key.to_owned(), value.map(str::to_owned))].into(),
+    };
+    let mut play = Play::chain(json!([node("a", "linear", json!({}))]));
+    play.start();
+    assert_eq!(play.command(label("customer", Some("c-17"))), [r#"labels {"customer":"c-17"}"#]);
+    assert!(play.command(label("ticket", None)).is_empty(), "nothing changes");
+    for _ in 0..3 {
+        play.gives(json!(1));
+    }
+    assert!(play.end().is_some());
+    assert_eq!(play.command(label("ticket", Some("4"))), [r#"labels {"customer":"c-17","ticket":"4"}"#]);
+    let view = TaskMachine::view(&play.state).and_then(|view| view.body).unwrap();
+    assert_eq!(serde_json::from_str::<TaskView>(&view).unwrap().labels.pairs().count(), 2);
+    play.check_fold();
+    play.command(TaskCommand::Delete);
+    assert!(play.command(label("customer", None)).is_empty());
 }

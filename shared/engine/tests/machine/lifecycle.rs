@@ -8,7 +8,7 @@ use buildscale_engine::{
 };
 use domain::{
     Code, Error, Status, TaskCommand, TaskConfig, TaskEvent, TaskPhase, TaskView,
-    task::{Replay, Resources, ToolUse, Wait},
+    task::{Replay, Resources, ToolUse, Wait, is_stop},
 };
 use serde_json::{Value, json};
 use slots::{Places, SlotsCommand};
@@ -311,9 +311,16 @@ fn s5_a_stop_ends_the_command_that_runs() {
     let of_node = play.run();
     assert_eq!(of_node.node.as_str(), "make");
     assert_eq!((play.stop(), play.killed.len()), (vec!["stop".to_owned()], 1));
-    // It has ended, and so has the task.
-    let done = NodeResult { output: json!({ "exit_code": null, "signal": 9 }), partial: true, ..NodeResult::default() };
-    assert_eq!(play.ends(done).last().map(String::as_str), Some("finished failure"));
+    // It has ended, and so has the task. What it gave until then is no output.
+    let (output, error) =
+        (json!({ "exit_code": null, "signal": 9 }), Some(Error::new(Code::Unprocessable, "a signal")));
+    let done = NodeResult { output, error, tolerated: Some(Status::Partial), ..NodeResult::default() };
+    assert_eq!(play.ends(done), ["make failure", "finished failure"]);
+    let ended = play.log.iter().find_map(|event| match event {
+        TaskEvent::NodeFinished { node, output, error, .. } if node.as_str() == "make" => Some((output, error)),
+        _ => None,
+    });
+    assert!(matches!(ended, Some((Value::Null, Some(error))) if is_stop(error)), "{ended:?}");
     play.check_fold();
     // The worker dies before it has heard of that: then the next one ends the command.
     let mut play = Play::chain(json!([node("make", "linear", json!({ "op": { "command": ["make", "all"] } }))]));

@@ -244,6 +244,7 @@ impl Play {
             scenario: None,
             member: None,
             functions: Vec::new(),
+            labels: domain::Labels::default(),
         });
         let (prompt, node) = ("write".into(), run.node);
         self.reports(TaskReport::AgentReady(Box::new(AgentReady {
@@ -353,6 +354,7 @@ fn word(event: &TaskEvent) -> String {
         TaskEvent::Deleted { .. } => "deleted".into(),
         TaskEvent::Cleared => "cleared".into(),
         TaskEvent::Prioritized { priority } => format!("priority {priority}"),
+        TaskEvent::Labelled { labels } => format!("labels {}", json!(labels)),
         TaskEvent::Caught { node, error, .. } => format!("{node} caught {}", error.code),
         other => format!("{other:?}"),
     }

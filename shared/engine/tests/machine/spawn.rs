@@ -4,6 +4,7 @@ use crate::play::{Play, node};
 use buildscale_engine::machine::NodeResult;
 use domain::{Code, Error, Status, TaskCommand, TaskConfig};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn play(each: Value, merge: Value) -> Play {
     let nodes = json!([
@@ -133,4 +134,25 @@ fn s3_5_a_split_whose_input_no_message_takes_is_not_gone_past() {
     let (children, others) = started(&mut play);
     assert_eq!((children.len(), others.len()), (0, 0), "no message that could never be sent");
     play.check_fold();
+}
+
+#[test]
+fn s2_1_children_have_no_labels_of_the_task_above() {
+    let mut play = split(250, json!({}));
+    play.command(TaskCommand::Label { changes: [("customer".to_owned(), Some("c-17".to_owned()))].into() });
+    started(&mut play);
+    play.command(more());
+    let (children, _) = started(&mut play);
+    assert!(play.state.config.as_ref().is_some_and(|config| !config.labels.is_empty()));
+    assert!(children.len() == 100 && children.iter().all(|child| child.labels.is_empty()));
+}
+
+#[test]
+fn s10_10_children_keep_no_memory_where_the_task_above_does() {
+    let mut play = split(250, json!({}));
+    started(&mut play);
+    Arc::make_mut(play.state.config.as_mut().unwrap()).keep_artifacts = true;
+    play.command(more());
+    let (children, _) = started(&mut play);
+    assert!(children.len() == 100 && children.iter().all(|child| !child.keep_artifacts));
 }

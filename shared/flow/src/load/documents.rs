@@ -89,24 +89,16 @@ impl Documents {
         let all = files.keys().filter(|path| matches!(bundle::part(path), Part::Schema(_))).count();
         let most_compiled = (ALL_COMPILED / all.max(1)).min(schema::MOST_COMPILED);
         for (path, text) in files {
-            let start = At { file: path, place: SourcePosition::default() };
             let part = bundle::part(path);
             match part {
                 Part::Other => continue,
                 Part::Unknown => {
-                    let known: Vec<String> =
-                        MANIFESTS.iter().flat_map(|(_, stems, _)| *stems).map(|stem| format!("{stem}.yaml")).collect();
-                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                    // Its content is in no other file.
-                    if let Some(Part::Manifest(name)) = meant(path, &known).map(bundle::part) {
-                        unread.insert(name);
-                    }
-                    let hint = nearest(path, known, "`buildscale flow schema`").unwrap_or_default();
-                    faults.add(start, "unknown_manifest", format!("no manifest is called `{path}`"), hint);
+                    unread.extend(unknown_manifest(path, faults));
                     continue;
                 }
                 Part::Manifest(name) => {
                     if let Some(earlier) = names.insert(name, path) {
+                        let start = At { file: path, place: SourcePosition::default() };
                         let message = format!("`{earlier}` already says what `{path}` says");
                         faults.add(start, "duplicate_manifest", message, "keep one of them");
                         continue;
@@ -115,59 +107,16 @@ impl Documents {
                 Part::Schema(name) => drop(schema_names.insert(name.to_string())),
                 Part::Tool => {}
             }
-            // The place of bytes that are no text is known to the reader of the file.
-            if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
-                let line = before.matches('\n').count() + 1;
-                let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-                let place = SourcePosition { line: line as u32, column: column as u32 };
-                let hint = "save the file as UTF-8; the rest of it was looked at";
-                faults.refuse(At { file: path, place }, "not_utf8", "the file is no UTF-8 text here", hint);
+            let (tree, is_whole) = read_tree(path, text, faults);
+            if let Part::Manifest(name) = part
+                && !is_whole
+            {
+                unread.insert(name);
             }
-            let (tree, again, inexact) = match SourceTree::read(path, text) {
-                Ok(read) => read,
-                Err(Malformed { place, message, hint }) => {
-                    if let Part::Manifest(name) = part {
-                        unread.insert(name);
-                    }
-                    let hint = format!("{hint}; nothing else in this file was looked at");
-                    faults.add(At { file: path, place }, "malformed", message, hint);
-                    continue;
-                }
-            };
-            for DuplicateKey { key, place, first, at_root } in again {
-                // Half of a list is in neither of the two.
-                if let Part::Manifest(name) = part
-                    && at_root
-                {
-                    unread.insert(name);
-                }
-                let hint = match first.line {
-                    0 => "keep one of them".into(),
-                    line => format!("keep one of them; the first is in line {line}"),
-                };
-                faults.add(At { file: path, place }, "duplicate_key", format!("the key `{key}` is there twice"), hint);
-            }
-            for InexactNumber { place, number } in inexact {
-                let message =
-                    format!("the number {number} cannot be kept exactly: it is no 64-bit integer and no double");
-                faults.refuse(At { file: path, place }, "wrong_value", message, "write it as a text, in quotes");
-            }
+            let Some(tree) = tree else { continue };
             match part {
                 Part::Manifest(name) => drop(trees.insert(name, (path, tree))),
-                Part::Schema(name) => match Schema::compile_within(name, tree.to_value(), most_compiled) {
-                    Ok(schema) => drop(schemas.insert(name.to_string(), Arc::new(schema))),
-                    Err(error) => match tree.reference_out() {
-                        Some((place, reference)) => {
-                            let message = format!("`{reference}` is in no file of the flow, and nothing is fetched");
-                            let hint = "put what it leads to under `$defs`, and refer to it as `#/$defs/…`";
-                            faults.add(At { file: path, place }, "invalid_schema", message, hint);
-                        }
-                        None => {
-                            let at = At { file: path, place: tree.place_of(&error.pointer) };
-                            faults.add(at, "invalid_schema", error.message, "it is read as JSON Schema 2020-12");
-                        }
-                    },
-                },
+                Part::Schema(name) => schemas.extend(compiled((path, name), &tree, most_compiled, faults)),
                 Part::Tool => tools.push((path.as_str(), tree)),
                 Part::Unknown | Part::Other => {}
             }
@@ -202,6 +151,81 @@ impl Documents {
         };
         (docs, schemas)
     }
+}
+
+/// Reports a file that has no name of a manifest. Returns the manifest that its name is closest to: its content is in no other file.
+fn unknown_manifest(path: &str, faults: &mut Faults) -> Option<&'static str> {
+    let known: Vec<String> =
+        MANIFESTS.iter().flat_map(|(_, stems, _)| *stems).map(|stem| format!("{stem}.yaml")).collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let manifest = match meant(path, &known).map(bundle::part) {
+        Some(Part::Manifest(name)) => Some(name),
+        _ => None,
+    };
+    let hint = nearest(path, known, "`buildscale flow schema`").unwrap_or_default();
+    let start = At { file: path, place: SourcePosition::default() };
+    faults.add(start, "unknown_manifest", format!("no manifest is called `{path}`"), hint);
+    manifest
+}
+
+/// Parses a file and reports its faults. Returns the tree, if there is one, and whether it has all that the file says.
+fn read_tree(path: &str, text: &str, faults: &mut Faults) -> (Option<SourceTree>, bool) {
+    // The place of bytes that are no text is known to the reader of the file.
+    if let Some((before, _)) = text.split_once(char::REPLACEMENT_CHARACTER) {
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let place = SourcePosition { line: line as u32, column: column as u32 };
+        let hint = "save the file as UTF-8; the rest of it was looked at";
+        faults.refuse(At { file: path, place }, "not_utf8", "the file is no UTF-8 text here", hint);
+    }
+    let (tree, again, inexact) = match SourceTree::read(path, text) {
+        Ok(read) => read,
+        Err(Malformed { place, message, hint }) => {
+            let hint = format!("{hint}; nothing else in this file was looked at");
+            faults.add(At { file: path, place }, "malformed", message, hint);
+            return (None, false);
+        }
+    };
+    let mut is_whole = true;
+    for DuplicateKey { key, place, first, at_root } in again {
+        // Half of a list is in neither of the two.
+        is_whole &= !at_root;
+        let hint = match first.line {
+            0 => "keep one of them".into(),
+            line => format!("keep one of them; the first is in line {line}"),
+        };
+        faults.add(At { file: path, place }, "duplicate_key", format!("the key `{key}` is there twice"), hint);
+    }
+    for InexactNumber { place, number } in inexact {
+        let message = format!("the number {number} cannot be kept exactly: it is no 64-bit integer and no double");
+        faults.refuse(At { file: path, place }, "wrong_value", message, "write it as a text, in quotes");
+    }
+    (Some(tree), is_whole)
+}
+
+/// The schema of a file under its name; none where it is no schema, which is reported.
+fn compiled(
+    (path, name): (&str, &str),
+    tree: &SourceTree,
+    most_compiled: usize,
+    faults: &mut Faults,
+) -> Option<(String, Arc<Schema>)> {
+    let error = match Schema::compile_within(name, tree.to_value(), most_compiled) {
+        Ok(schema) => return Some((name.to_string(), Arc::new(schema))),
+        Err(error) => error,
+    };
+    match tree.reference_out() {
+        Some((place, reference)) => {
+            let message = format!("`{reference}` is in no file of the flow, and nothing is fetched");
+            let hint = "put what it leads to under `$defs`, and refer to it as `#/$defs/…`";
+            faults.add(At { file: path, place }, "invalid_schema", message, hint);
+        }
+        None => {
+            let at = At { file: path, place: tree.place_of(&error.pointer) };
+            faults.add(at, "invalid_schema", error.message, "it is read as JSON Schema 2020-12");
+        }
+    }
+    None
 }
 
 struct Reader<'a> {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Graph,
     graph::GraphNode,
-    manifest::{NodeManifest, OpManifest},
+    manifest::{KeepManifest, NodeManifest, OpManifest},
     op,
 };
 use domain::NodeId;
@@ -38,6 +38,10 @@ pub(super) fn texts<'a>(node: &'a NodeManifest) -> Vec<(String, Text<'a>)> {
         add("/op/expr", op.expr.as_deref().map(Text::Expression));
         for (index, word) in op.command.iter().flatten().enumerate() {
             add(&format!("/op/command/{index}"), Some(Text::Template(word)));
+        }
+        for (index, KeepManifest { from, to }) in op.keep.iter().enumerate() {
+            add(&format!("/op/keep/{index}/from"), Some(Text::Template(from)));
+            add(&format!("/op/keep/{index}/to"), Some(Text::Template(to)));
         }
         if let Some(template) = &op.template {
             inside("/op/template".into(), template, &mut found);

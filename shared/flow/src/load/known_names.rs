@@ -27,6 +27,8 @@ pub struct KnownNames {
     pub personas: Option<BTreeSet<String>>,
     /// Models, `provider/model`, with `provider/*` for all of a provider; none when they are not known here.
     pub models: Option<BTreeSet<String>>,
+    /// The model of agents that name none, `provider/model`; none when it is not known here.
+    pub default_model: Option<String>,
     /// Whether an embedding model is configured; none when that is not known here.
     pub embeds: Option<bool>,
     /// Whether observers can keep files, for which a disk has to outlive the process; none when that is not known here.
@@ -55,6 +57,7 @@ impl Default for KnownNames {
             sandbox: false,
             personas: None,
             models: None,
+            default_model: None,
             embeds: None,
             observer_files: None,
             limits: None,

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::{self, ErrorRoute, FailureName, Handling, RetryPolicy},
-    flow::{AskRule, ContextUse, Node, Op, Remember, SplitRule},
+    flow::{AskRule, CommandRule, ContextUse, Node, Op, Remember, SplitRule},
     graph::{Join, NewNode, OnFailure, Role, Strategy},
     manifest::{
         AskManifest, EdgeManifest, MergeManifest, NodeKind, NodeManifest, OpManifest, OpSpec, RetriesManifest,
@@ -354,7 +354,7 @@ impl NodeCheck<'_, '_> {
             spec.expr.clone().map(Op::Expr),
             spec.template.clone().map(Op::Template),
             spec.tool.clone().map(|tool| Op::Tool { tool, args: spec.args.clone().unwrap_or_default() }),
-            spec.command.clone().map(Op::Command),
+            spec.command.clone().map(|words| Op::Command(CommandRule { words, keep: spec.keep.clone() })),
             spec.function.clone().map(Op::Function),
         ]
         .into_iter()
@@ -372,7 +372,11 @@ impl NodeCheck<'_, '_> {
                 "remove it, or name a `tool`",
             );
         }
-        if matches!(&op, Some(Op::Command(words)) if words.is_empty()) {
+        if !spec.keep.is_empty() && spec.command.is_none() {
+            let message = format!("`{name}` has `keep` and runs no command");
+            self.fault("op/keep", "misplaced_key", message, "remove it, or name a `command`");
+        }
+        if matches!(&op, Some(Op::Command(rule)) if rule.words.is_empty()) {
             self.fault(
                 "op/command",
                 "wrong_value",

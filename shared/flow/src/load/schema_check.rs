@@ -80,7 +80,7 @@ impl<'a> SchemaCheck<'a> {
                 (Some(least), None) => format!("it is {least} or more"),
                 (None, most) => format!("it is {} or less", most.unwrap_or_default()),
             };
-            self.fault(place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), hint);
+            self.fault(place, "wrong_value", format!("{name} cannot be {}", self.describe(&value)), hint);
             return None;
         }
         let length = value.as_str().map(|text| text.chars().count() as f64);
@@ -149,7 +149,7 @@ impl<'a> SchemaCheck<'a> {
                 let near = meant(text, &names().collect::<Vec<_>>());
                 let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
                 let hint = format!("{near}{}", listed(names()).unwrap_or_default());
-                self.fault(tree.place, "wrong_value", format!("{name} cannot be {}", self.shown(&value)), hint);
+                self.fault(tree.place, "wrong_value", format!("{name} cannot be {}", self.describe(&value)), hint);
             }
             None => {
                 let message = format!("{name} is {}, and not one of its names", article(tree.type_name()));
@@ -246,7 +246,7 @@ impl<'a> SchemaCheck<'a> {
         self.fault(tree.place, "wrong_type", message, description(schema).unwrap_or_else(|| format!("write {wanted}")));
     }
 
-    fn shown(&self, value: &Value) -> String {
+    fn describe(&self, value: &Value) -> String {
         if self.secret {
             "that".into()
         } else {

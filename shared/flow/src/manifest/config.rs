@@ -25,7 +25,8 @@ pub struct PolicyManifest {
     pub id: String,
     /// The kind of thing that the rule is about.
     pub target: PolicyTarget,
-    /// Names it matches, with `*`: tools by id, stores, `provider/model`, nodes by id. All when nothing is said.
+    /// Names it matches, with `*`: tools by id, stores, `provider/model`, nodes by id. All when nothing is said. An agent that names no
+    /// model asks that of the installation, which has two names here: its own, and `default`.
     #[serde(default)]
     pub names: Vec<String>,
     /// Nodes it is about; all when nothing is said.

@@ -90,7 +90,8 @@ pub struct Assertion {
     pub expression: Option<String>,
     /// For `schema_valid`: a file of schemas/, without .json; that of the last node with one when nothing is said.
     pub schema: Option<String>,
-    /// For `golden`: the file with the output; `golden/<suite>/<case>.json` when nothing is said.
+    /// For `golden`: the file with the output; `golden/<suite>/<case>.json` when nothing is said. Blessing writes files of the folder
+    /// `golden` alone.
     pub file: Option<String>,
     /// The message when the condition does not hold.
     pub message: Option<String>,

@@ -25,7 +25,7 @@ pub struct Workflow {
     pub on: Vec<Trigger>,
     /// The nodes.
     pub nodes: Vec<NodeManifest>,
-    /// In which order. There are no other ways than these.
+    /// The ways from node to node. There are no others.
     pub edges: Vec<EdgeManifest>,
     /// Anything, for people.
     pub metadata: Option<Map<String, Value>>,
@@ -160,8 +160,9 @@ pub struct RetryManifest {
     #[schemars(range(min = 1, max = 100))]
     pub times: u32,
     /// The failures: `passing` (the default: RATE_LIMITED, UPSTREAM_UNAVAILABLE, NOT_BEGUN, STORAGE_FULL and TIMEOUT), `any`, `exit`
-    /// (a command that ends with another code than 0), `exit:22` (with this one), or codes of errors. OUTCOME_UNKNOWN, of a command
-    /// or a call that was interrupted, is tried again only where it is named: it may have taken effect.
+    /// (a command that ends with another code than 0, or by a signal), `exit:22` (with this code), `exit:137` (with this code or by
+    /// signal 9: 128 and its number, as in a shell), or codes of errors. OUTCOME_UNKNOWN, of a command or a call that was
+    /// interrupted, is tried again only where it is named: it may have taken effect.
     pub on: Vec<String>,
     /// The first pause, in seconds.
     #[schemars(range(min = 0.0, max = 86400.0))]
@@ -209,7 +210,7 @@ fn any_failure() -> Vec<String> {
     vec!["any".into()]
 }
 
-/// One edge.
+/// One edge, such as `{from: plan, to: review}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("x-partial" = true, "required" = ["from", "to"]))]
@@ -306,8 +307,21 @@ pub struct OpSpec {
     /// `schema_out`, else an object with `exit_code`, `stdout`, `stderr`, `signal`, `timed_out`, `duration_ms` and `dropped_bytes`.
     /// With another exit code than 0 the node is partial; with a `schema_out` it has failed. It is ended with the node's time.
     pub command: Option<Vec<String>>,
+    /// Files that the command leaves below `$TMPDIR` and that become versions in the workspace, at most 20 entries. The output has `kept`
+    /// and `left_out` besides. With an entry that is left out the node is partial; with a `schema_out` it has failed.
+    pub keep: Vec<KeepManifest>,
     /// A registered function, `module:function`.
     pub function: Option<String>,
+}
+
+/// A file or a folder that a command leaves, and its place in the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeepManifest {
+    /// Its path below `$TMPDIR`, such as `out/chart.png`, with {{expressions}}.
+    pub from: String,
+    /// Its path in the workspace, such as `/projects/app/chart.png`, with {{expressions}}; the files of a folder get their paths below it.
+    pub to: String,
 }
 
 /// A request to people: questions, or an approval.

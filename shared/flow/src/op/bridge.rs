@@ -46,45 +46,6 @@ pub(super) const LOOK: &str = "@look";
 pub(super) const TOUCH: &str = "@touch";
 pub(super) const ITEMS: &str = "@items";
 
-/// The functions that expressions may call; operators and macros besides.
-pub(super) const FUNCTIONS: [&str; 21] = [
-    "bool",
-    "bytes",
-    "contains",
-    "double",
-    "dyn",
-    "endsWith",
-    "int",
-    "join",
-    "json",
-    "lowerAscii",
-    "matches",
-    "size",
-    "split",
-    "startsWith",
-    "string",
-    "trim",
-    "type",
-    "uint",
-    "upperAscii",
-    "max",
-    "min",
-];
-/// Those of them that come after their value, and those that may stand on either side; the others come before it.
-const AFTER: [&str; 8] = ["contains", "endsWith", "join", "lowerAscii", "split", "startsWith", "trim", "upperAscii"];
-const EITHER: [&str; 2] = ["matches", "size"];
-
-/// How a function is called, where a call of it fails whenever it is evaluated.
-pub(super) fn misuse(name: &str, is_after: bool, args: usize) -> Option<String> {
-    match name {
-        _ if EITHER.contains(&name) => None,
-        _ if AFTER.contains(&name) => (!is_after).then(|| format!("{name:?} comes after its value: value.{name}(…)")),
-        _ if is_after => Some(format!("{name:?} comes before its value: {name}(value)")),
-        "max" | "min" if args != 1 => Some(format!("{name:?} takes one list: {name}([1, 2])")),
-        _ => None,
-    }
-}
-
 /// The types that expressions may name.
 pub(super) const TYPES: [&str; 11] =
     ["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];

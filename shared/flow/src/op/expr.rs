@@ -64,7 +64,7 @@ static COMPILED: LazyLock<RwLock<HashMap<String, Arc<Plan>>>> = LazyLock::new(Rw
 /// # Errors
 /// The first fault, in words, with its line and column where the parser knows them.
 pub fn check(source: &str) -> Result<(), String> {
-    compiled(source).map(drop).map_err(Fault::told)
+    compiled(source).map(drop).map_err(Fault::message)
 }
 
 /// Whether an expression calls each function in a way that this has. One that is none has a fault of its own.
@@ -75,7 +75,7 @@ pub fn check_calls(source: &str) -> Result<(), String> {
     if !source.contains('(') || compiled(source).is_err() {
         return Ok(());
     }
-    let checked = || Rewrite::strict().visit(&mut parsed(source)?);
+    let checked = || Rewrite::strict().visit(&mut parse_source(source)?);
     on_deep_stack(checked).ok().flatten().unwrap_or(Ok(()))
 }
 
@@ -85,7 +85,7 @@ pub fn check_calls(source: &str) -> Result<(), String> {
 /// As [`check`].
 pub fn outputs_read(source: &str) -> Result<Vec<String>, String> {
     let mut nodes = Vec::new();
-    compiled(source).map_err(Fault::told)?.outputs(&mut nodes);
+    compiled(source).map_err(Fault::message)?.outputs(&mut nodes);
     nodes.sort_unstable();
     nodes.dedup();
     Ok(nodes)
@@ -116,7 +116,7 @@ pub fn eval(source: &str, scope: &Scope<'_>) -> Result<Value, Error> {
     let wrong = |fault: Fault| {
         let source = shorten(source, SHOWN);
         let code = if matches!(fault, Fault::Ours(_)) { Code::Internal } else { Code::Unprocessable };
-        Error::new(code, format!("the expression {source:?} failed: {}", fault.told())).detail("expression", source)
+        Error::new(code, format!("the expression {source:?} failed: {}", fault.message())).detail("expression", source)
     };
     compiled(source).and_then(|plan| plan.eval(scope)).map_err(wrong)
 }
@@ -157,7 +157,7 @@ enum Fault {
 }
 
 impl Fault {
-    fn told(self) -> String {
+    fn message(self) -> String {
         match self {
             Self::Own(message) => message,
             Self::Ours(error) => no_thread(&error),
@@ -222,7 +222,7 @@ fn on_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> io::Resul
     })
 }
 
-fn parsed(source: &str) -> Result<IdedExpr, String> {
+fn parse_source(source: &str) -> Result<IdedExpr, String> {
     let parser = ENV.parser().max_recursion_depth(MAX_DEPTH as u16).error_recovery_limit(4);
     parser.parse(source).map_err(|errors| {
         let first = errors.errors.first();
@@ -235,7 +235,7 @@ fn parsed(source: &str) -> Result<IdedExpr, String> {
 }
 
 fn parse(source: &str) -> Result<Plan, String> {
-    let mut expr = parsed(source)?;
+    let mut expr = parse_source(source)?;
     // Checks all of it, also what then becomes a path; and only now is it known to be shallow.
     let mut checked = expr.clone();
     let mut rewrite = Rewrite::default();

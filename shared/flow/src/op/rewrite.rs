@@ -3,7 +3,8 @@
 
 use super::{
     ROOTS,
-    bridge::{COPY, FUNCTIONS, ITEMS, LOOK, MOST_PATTERNS, TOUCH, TYPES, compiled_pattern, misuse},
+    bridge::{COPY, ITEMS, LOOK, MOST_PATTERNS, TOUCH, TYPES, compiled_pattern},
+    catalog::{self, FUNCTIONS, Side, misuse},
 };
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,8 +118,13 @@ impl Rewrite {
             return Ok(());
         }
         let is_operator = name.contains('_') || name.starts_with('@');
-        if !is_operator && !FUNCTIONS.contains(&name.as_str()) {
-            return Err(format!("there is no function {name:?}; the functions are: {}", FUNCTIONS.join(", ")));
+        match catalog::function(&name) {
+            None if !is_operator => {
+                let known = FUNCTIONS.map(|(name, ..)| name).join(", ");
+                return Err(format!("there is no function {name:?}; the functions are: {known}"));
+            }
+            Some((Side::Macro, example)) => return Err(format!("{name:?} is called in another way: {example}")),
+            _ => {}
         }
         if self.is_strict
             && !is_operator

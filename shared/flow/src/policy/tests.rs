@@ -86,7 +86,7 @@ fn s3_3_no_rule_stops_an_exit() {
 #[test]
 fn s3_3_an_exit_calls_no_agent_and_no_tool() {
     let exit = node("end", Role::Exit, &["notes"]);
-    for what in [Use::Tool(&builtin("notes")), Use::Model("openai/x"), Use::Command] {
+    for what in [Use::Tool(&builtin("notes")), Use::Model("openai/x"), Use::DefaultModel(None), Use::Command] {
         assert_eq!(denied_by(decide(&[], &exit, &what)).unwrap(), "node.role");
     }
     assert!(decide(&[], &exit, &Use::Node).permits());
@@ -109,6 +109,18 @@ fn s10_5_the_first_rule_that_matches_decides_and_none_permits() {
     assert_eq!(decided(&worker, Use::Context(StoreKind::Task)), None);
     assert_eq!(decided(&other, Use::Node).unwrap(), "never");
     assert_eq!(decided(&worker, Use::Node), None);
+}
+
+#[test]
+fn s10_5_a_rule_of_a_model_holds_for_agents_that_name_none_too() {
+    let node = node("worker", Role::Linear, &[]);
+    let denied = |names: &[&str], what: Use<'_>| {
+        denied_by(decide(&[rule("r", PolicyTarget::Model, names, &[], false)], &node, &what)).is_some()
+    };
+    let default = Use::DefaultModel(Some("openai/gpt"));
+    assert!(denied(&["openai/*"], default) && denied(&["default"], default) && denied(&["*"], default));
+    assert!(!denied(&["anthropic/*"], default) && !denied(&["default"], Use::Model("openai/gpt")));
+    assert!(denied(&["default"], Use::DefaultModel(None)) && !denied(&["openai/*"], Use::DefaultModel(None)));
 }
 
 #[test]

@@ -367,6 +367,7 @@ impl RouteState {
             | TaskEvent::Answered { .. }
             | TaskEvent::Archived { .. }
             | TaskEvent::Prioritized { .. }
+            | TaskEvent::Labelled { .. }
             | TaskEvent::Budget { .. }
             | TaskEvent::Deleted { .. }
             | TaskEvent::Cleared

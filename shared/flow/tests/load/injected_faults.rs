@@ -107,6 +107,20 @@ pub const PLANTS: &[Plant] = &[
 
 /// Faults that change the graph, each alone.
 pub const ALONE: &[Plant] = &[
+    (
+        FLOW,
+        "op: {expr: \"'left'\"}",
+        "op: {expr: \"'left'\", keep: «[{from: a, to: /b}]}",
+        "misplaced_key",
+        "a `command`",
+    ),
+    (
+        FLOW,
+        "op: {command: [wc, \"{{input.item}}\"]}",
+        "op: {command: [wc], keep: [{from: «\"{{input\", to: /b}]}",
+        "bad_template",
+        "CEL in `{{…}}`",
+    ),
     ("metrics.yaml", "name: node_duration", "name: «node_durations", "unknown_metric", "did you mean `node_duration`?"),
     ("metrics.yaml", "type: histogram", "type: «counter", "wrong_value", "leave `type` out"),
     ("metrics.yaml", "[0.1, 1]", "«[1, 0.1]", "wrong_value", "rising"),
@@ -265,7 +279,7 @@ pub const ALONE: &[Plant] = &[
     (FLOW, "default_start: true", "default_start: false", "no_default_start", "default_start: true"),
     (FLOW, "nodes:\n", "nodes: «{}\nx-nodes:\n", "wrong_type", "The nodes"),
     (FLOW, "version: 1\n", "version: [1\n", "malformed", "bracket"),
-    (FLOW, "edges:\n", "edges: «all\nx-edges:\n", "wrong_type", "no other ways"),
+    (FLOW, "edges:\n", "edges: «all\nx-edges:\n", "wrong_type", "no others"),
     (FLOW, "name: base\n", "name: base\n«name: other\n", "duplicate_key", "in line 2"),
     (FLOW, "many: [\"{{outputs.think}}\"]", "many: [«12345678901234567890123]", "wrong_value", "in quotes"),
     (FLOW, "many: [\"{{outputs.think}}\"]", "many: [«.inf]", "malformed", "in quotes"),

@@ -1,6 +1,6 @@
 //! Each kind of document, as its Markdown and its facts.
 
-use crate::make::{docx, docx_with, epub, mp4, paragraph, pdf, png, pptx, wav, xlsx};
+use crate::make::{docx, docx_with, epub, mp4, paragraph, pdf, png, pptx, sheet, wav, xlsx};
 use buildscale_ingest::{Attachment, Budget, Converted, NotConverted, convert};
 
 /// The Markdown and the facts of a document that can be converted.
@@ -26,6 +26,20 @@ fn values_with_separators_are_a_table() {
     check("a.csv", "city,people\nOslo,700000\n\"a|b, c\",2\n", "csv", facts, table);
     check("a.csv", "city;people\nOslo;700000\n\"a|b, c\";2\n", "csv", facts, table);
     check("a.tsv", "city\tpeople\nOslo\t700000\n\"a|b, c\"\t2\n", "csv", facts, table);
+}
+
+#[test]
+fn commas_in_numbers_names_and_quotes_separate_nothing() {
+    let facts = r#"rows=1 columns=2 encoding="UTF-8""#;
+    for (content, head, row) in [
+        ("Berg, Eva;1,5\nLund, Ole;2,5\n", "Berg, Eva | 1,5", "Lund, Ole | 2,5"),
+        ("name;\"a,b,c\"\n\"x, y, z\";2\n", "name | a,b,c", "x, y, z | 2"),
+        ("a\tb, c\n1\tx, y\n", "a | b, c", "1 | x, y"),
+        ("name,\"a;b\"\n\"x;y;z\",2\n", "name | a;b", "x;y;z | 2"),
+    ] {
+        let table = format!("1 row, 2 columns\n\n| {head} |\n| --- | --- |\n| {row} |");
+        check("a.csv", content, "csv", facts, &table);
+    }
 }
 
 #[test]
@@ -112,6 +126,27 @@ fn cells_of_word_stand_under_their_heads() {
     assert!(done("a", &docx(&wide)).markdown.len() < 1_000);
 }
 
+/// Word cuts a text wherever it was edited or its spelling was checked.
+#[test]
+fn a_word_that_is_cut_into_runs_of_one_look_is_one_word() {
+    let run =
+        |look: &str, text: &str| format!(r#"<w:r><w:rPr>{look}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>"#);
+    let bold = "<w:b/>";
+    let body = [
+        run(bold, "Hel"),
+        run(bold, "lo wor"),
+        "<w:proofErr/>".into(),
+        run(bold, "ld"),
+        run("", ", you"),
+        run("", "."),
+        run("<w:i/>", " so"),
+    ];
+    let body = format!("<w:p>{}</w:p>", body.concat());
+    assert_eq!(done("a", &docx(&body)).markdown.trim(), "**Hello world**, you. *so*");
+    let broken = [run(bold, "one"), "<w:r><w:rPr><w:b/></w:rPr><w:br/></w:r>".into(), run(bold, "two")].concat();
+    assert_eq!(done("a", &docx(&format!("<w:p>{broken}</w:p>"))).markdown.trim(), "**one**\n**two**");
+}
+
 #[test]
 fn a_word_document_has_headings_lists_links_and_tables() {
     let list = |level| format!(r#"<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>"#);
@@ -166,6 +201,16 @@ fn sheets_are_tables() {
     let book = xlsx(&[&["n"], &["2"], &["=SUM(A1:A2)"]]);
     let text = "## Sales\n\n2 rows, 1 column\n\n| n |\n| --- |\n| 2 |\n| =SUM(A1:A2) |";
     check("book", book, "spreadsheet", "sheets=1 rows=2", text);
+}
+
+/// A sheet has 1,048,576 rows and 16,384 columns (ECMA-376).
+#[test]
+fn a_value_at_the_last_cell_of_a_sheet_is_shown_without_the_empty_ones_before_it() {
+    let rows = r#"<row r="1"><c r="A1"><v>1</v></c><c r="C1"><v>2</v></c></row>
+        <row r="3"><c r="A3"><v>3</v></c></row><row r="1048576"><c r="XFD1048576"><v>7</v></c></row>"#;
+    let text = "## Sales\n\n2 rows, 3 columns\n\n[left out: 1048573 empty rows, 16381 empty columns]\n\n\
+        | 1 | 2 |  |\n| --- | --- | --- |\n| 3 |  |  |\n|  |  | 7 |";
+    check("book", sheet(rows), "spreadsheet", "sheets=1 rows=2", text);
 }
 
 #[test]

@@ -85,12 +85,14 @@ pub fn xlsx(rows: &[&[&str]]) -> Vec<u8> {
         _ => format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#),
     };
     let row = |cells: &&[&str]| format!("<row>{}</row>", cells.iter().map(cell).collect::<String>());
+    sheet(&rows.iter().map(row).collect::<String>())
+}
+
+/// A workbook with one sheet of these elements `row`.
+pub fn sheet(rows: &str) -> Vec<u8> {
     let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
     let office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
-    let sheet = format!(
-        r#"<worksheet xmlns="{main}"><sheetData>{}</sheetData></worksheet>"#,
-        rows.iter().map(row).collect::<String>()
-    );
+    let sheet = format!(r#"<worksheet xmlns="{main}"><sheetData>{rows}</sheetData></worksheet>"#);
     let book = format!(
         r#"<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="Sales" sheetId="1" r:id="rId1"/></sheets></workbook>"#
     );

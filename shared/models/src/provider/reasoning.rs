@@ -114,6 +114,70 @@ fn in_the_middle_of_calls_claude_thinks_by_budget_only_if_the_calls_have_thought
 }
 
 #[test]
+fn models_that_refuse_calls_without_reasoning_are_sent_it_back() {
+    let sent = |model: &str, thought: &str| {
+        let mut request = called(Value::Null);
+        let mut messages = request.messages.to_vec();
+        if let Message::Assistant { reasoning, .. } = Arc::make_mut(&mut messages[0]) {
+            thought.clone_into(reasoning);
+        }
+        request.messages = messages.into();
+        let body = body(ProviderKind::OpenAi, json!({"openai": {"base_url": "http://h/v1"}}), model, &request);
+        body["messages"][0].get("reasoning_content").cloned()
+    };
+    for model in ["deepseek-v4-pro", "kimi-k2-thinking", "moonshotai/kimi-k2.5", "deepseek-ai/DeepSeek-V3.2"] {
+        assert_eq!(sent(model, "I look."), Some(json!("I look.")), "{model}");
+        // Kimi takes an empty text for none.
+        assert_eq!(sent(model, ""), Some(json!(".")), "{model}");
+    }
+    for model in ["qwen3-max", "gpt-5", "moonshotai/kimi-k2-instruct", "deepseek-r1-distill-llama-70b"] {
+        assert_eq!(sent(model, "I look."), None, "{model}");
+    }
+    let (id, at, content) = (MessageId(uuid::Uuid::from_u128(2)), Timestamp::default(), "Done.".to_owned());
+    let (calls, reasoning, provider) = (Vec::new(), "I end.".to_owned(), Value::Null);
+    let plain = Message::Assistant { id, at, content, calls, reasoning, provider };
+    let plain = ModelRequest { messages: [Arc::new(plain)].into(), ..ModelRequest::default() };
+    let body = body(ProviderKind::OpenAi, json!({}), "deepseek-reasoner", &plain);
+    assert_eq!(body["messages"][0], json!({"role": "assistant", "content": "Done."}), "an answer without calls");
+}
+
+#[test]
+fn prompts_of_bedrock_are_kept_where_the_model_has_a_cache() {
+    let mut request = called(Value::Null);
+    request.system = "s".into();
+    let user = |number: u128| {
+        let (id, at) = (MessageId(uuid::Uuid::from_u128(number)), Timestamp::default());
+        let (content, context, files, user_id) = ("Go on.".to_owned(), String::new(), Vec::new(), None);
+        Arc::new(Message::User { id, at, content, files, context, user_id })
+    };
+    let (id, at, calls) = (MessageId(uuid::Uuid::from_u128(4)), Timestamp::default(), Vec::new());
+    let (content, reasoning, provider) = ("Done.".to_owned(), String::new(), Value::Null);
+    let answer = Arc::new(Message::Assistant { id, at, content, calls, reasoning, provider });
+    request.messages = [user(3)].into_iter().chain(request.messages.to_vec()).chain([answer, user(5)]).collect();
+    let mark = json!({"cachePoint": {"type": "default"}});
+    // The messages that end in a mark, and whether the system text does.
+    let marks = |model: &str| {
+        let body = body(ProviderKind::Bedrock, json!({}), model, &request);
+        let ends = |content: &Value| content.as_array().and_then(|blocks| blocks.last()) == Some(&mark);
+        assert!(!body["toolConfig"].to_string().contains("cachePoint"), "Nova refuses one among the tools");
+        let messages = body["messages"].as_array().unwrap().iter();
+        let marked = messages.enumerate().filter(|(_, message)| ends(&message["content"]));
+        (ends(&body["system"]), marked.map(|(at, _)| at).collect::<Vec<_>>())
+    };
+    for model in [
+        "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "anthropic.claude-3-5-haiku-20241022-v1:0",
+        "us.amazon.nova-pro-v1:0",
+    ] {
+        assert_eq!(marks(model), (true, vec![2, 4]), "{model}");
+    }
+    for model in ["anthropic.claude-3-sonnet-20240229-v1:0", "meta.llama3-70b-instruct-v1:0", "openai.gpt-oss-120b-1:0"]
+    {
+        assert_eq!(marks(model), (false, Vec::new()), "{model}");
+    }
+}
+
+#[test]
 fn thoughts_go_to_models_that_take_them() {
     let sealed = |provider: &str| called(json!({"provider": provider, "thoughts": [{"signature": "s"}]}));
     let responses = |model: &str| {

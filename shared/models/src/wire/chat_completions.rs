@@ -6,7 +6,7 @@ use super::{
     draft::{Call, Draft},
     encoded,
     history::{self, HistoryItem},
-    sampling::{is_of_reasoning_family, uses_tools_at_rest},
+    sampling::{is_of_reasoning_family, uses_tools_at_rest, wants_reasoning},
     text, written,
 };
 use crate::config::Effort;
@@ -14,6 +14,9 @@ use domain::{ToolSpec, event::StopReason};
 use ports::Media;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+/// Stands for the reasoning before calls that have none, as those of another model: Kimi takes an empty text for none.
+const NO_REASONING: &str = ".";
 
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
@@ -67,7 +70,7 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
                 let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
                 messages.push(json!({"role": "user", "content": content}));
             }
-            HistoryItem::Model { text, calls, .. } => {
+            HistoryItem::Model { reasoning, text, calls, .. } => {
                 let mut message = json!({"role": "assistant", "content": text});
                 if !calls.is_empty() {
                     let call = |call: &history::Called<'_>| {
@@ -75,6 +78,10 @@ fn messages(asked: &WireRequest<'_>) -> Vec<Value> {
                             "function": {"name": call.name, "arguments": call.args.to_string()}})
                     };
                     message["tool_calls"] = calls.iter().map(call).collect();
+                    if wants_reasoning(asked.model) {
+                        let reasoning = if reasoning.trim().is_empty() { NO_REASONING } else { reasoning };
+                        message["reasoning_content"] = json!(reasoning);
+                    }
                 }
                 messages.push(message);
             }

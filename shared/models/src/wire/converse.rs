@@ -20,15 +20,20 @@ use std::collections::BTreeSet;
 
 pub(super) fn body(asked: &WireRequest<'_>) -> Value {
     let mut body = Map::new();
-    if !asked.request.system.is_empty() {
-        body.insert("system".into(), json!([{"text": &*asked.request.system}]));
-    }
     let publisher = publisher(asked.model);
+    let caches = has_cache(asked.model);
+    if !asked.request.system.is_empty() {
+        let text = json!({"text": &*asked.request.system});
+        body.insert("system".into(), [text].into_iter().chain(caches.then(cache_point)).collect());
+    }
     let max_tokens = max_tokens(asked, publisher);
     let said = history::said(asked.request, asked.provider);
     let reasoning = reasoning(asked, publisher, max_tokens, &said);
-    let messages = messages(asked, said);
+    let mut messages = messages(asked, said);
     let tools = tools(asked, &messages);
+    if caches {
+        mark(&mut messages);
+    }
     if !tools.is_empty() {
         let mut config = json!({ "tools": tools });
         if asked.schema.is_some() {
@@ -64,6 +69,29 @@ pub(super) fn can_be_forced(model: &str) -> bool {
         "anthropic" => Claude::of(model).can_be_forced,
         "amazon" => model.contains("nova"),
         _ => false,
+    }
+}
+
+/// Whether a model has a cache of prompts: others refuse the marks. <https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html>
+fn has_cache(model: &str) -> bool {
+    match publisher(model) {
+        "anthropic" => Claude::of(model).has_cache,
+        "amazon" => model.contains("nova"),
+        _ => false,
+    }
+}
+
+/// The mark up to which a prompt is kept. Claude's declarations of tools are before the system text, and Nova refuses a mark among them.
+fn cache_point() -> Value {
+    json!({"cachePoint": {"type": "default"}})
+}
+
+/// Marks the ends of the last two messages to the model. The first of them is the end of the request before, whose mark is found again; the second one
+/// is for the request to come.
+fn mark(messages: &mut [Value]) {
+    let to_model = messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2);
+    for content in to_model.filter_map(|message| message["content"].as_array_mut()) {
+        content.push(cache_point());
     }
 }
 
@@ -158,7 +186,7 @@ fn blocks(asked: &WireRequest<'_>, said: HistoryItem<'_>) -> (&'static str, Vec<
             };
             ("user", results.iter().map(block).collect())
         }
-        HistoryItem::Model { thoughts, text, calls } => {
+        HistoryItem::Model { thoughts, text, calls, .. } => {
             let mut blocks: Vec<Value> = history::signed(thoughts).into_iter().filter_map(thought).collect();
             if !text.is_empty() {
                 blocks.push(json!({ "text": text }));

@@ -6,6 +6,7 @@ use super::{
 };
 use domain::event::StopReason;
 use ports::Delta;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -160,16 +161,23 @@ impl Draft {
                 kept.thoughts.extend((!block.text.is_empty()).then_some(Thought::Reasoning(block.text)));
             }
         }
+        // The provider takes back what it refuses in the middle, and its calls with it.
+        if reason == StopReason::Refusal {
+            self.calls.clear();
+        }
         let mut ids = BTreeSet::new();
-        for call in self.calls.drain(..) {
+        let last = self.calls.len().saturating_sub(1);
+        for (at, call) in self.calls.drain(..).enumerate() {
+            // A call that was cut off in the middle of its arguments, or before them, is no call.
+            let is_cut =
+                |args: &str| serde_json::from_str::<IgnoredAny>(args).is_err() && (at == last || !args.is_empty());
+            if reason != StopReason::EndTurn && is_cut(call.args.trim()) {
+                continue;
+            }
             let args = match call.args.trim() {
                 "" | "null" => "{}".to_owned(),
                 _ => call.args,
             };
-            // A call that was cut off in the middle of its arguments is no call.
-            if reason != StopReason::EndTurn && serde_json::from_str::<Value>(&args).is_err() {
-                continue;
-            }
             let is_own = ids.insert(call.id.clone());
             kept.ids.push(if is_own { call.id } else { String::new() });
             kept.calls.push(call.signature.into_iter().collect());

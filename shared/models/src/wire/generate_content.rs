@@ -87,7 +87,7 @@ fn contents(asked: &WireRequest<'_>) -> Vec<Value> {
             let parts: Vec<Value> = media.chain([json!({"text": text})]).collect();
             json!({"role": "user", "parts": parts})
         }
-        HistoryItem::Model { thoughts, text, calls } => {
+        HistoryItem::Model { thoughts, text, calls, .. } => {
             let signature = |thought| match thought {
                 Thought::Signature(signature) => Some(signature),
                 Thought::Reasoning(_) | Thought::Block(_) => None,

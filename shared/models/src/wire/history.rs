@@ -17,8 +17,8 @@ use uuid::Uuid;
 pub(crate) enum HistoryItem<'a> {
     /// By people, or by the system between brackets; with the messages and calls whose files belong to it.
     User(Cow<'a, str>, Vec<Uuid>),
-    /// By the model; the text may be empty if there are calls.
-    Model { thoughts: Vec<Thought>, text: &'a str, calls: Vec<Called<'a>> },
+    /// By the model; the text may be empty if there are calls. The reasoning is its text, which no provider has signed.
+    Model { thoughts: Vec<Thought>, reasoning: &'a str, text: &'a str, calls: Vec<Called<'a>> },
     /// The results of one step in one message: Gemini demands it, Anthropic recommends it, the others do not mind.
     Results(Vec<ToolResult<'a>>),
 }
@@ -53,7 +53,7 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
         }
         if !results.is_empty() {
             said.push(HistoryItem::Results(std::mem::take(&mut results)));
-            said.extend(shown(&mut seen));
+            said.extend(files_message(&mut seen));
         }
         match message.as_ref() {
             Message::User { id, content, files, context, .. } => {
@@ -70,7 +70,7 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
             )),
             // A model that was stopped before its first word, or that wrote a line break alone, said nothing; providers refuse blank messages.
             Message::Assistant { content, calls, .. } if content.trim().is_empty() && calls.is_empty() => {}
-            Message::Assistant { content, calls, provider: kept, .. } => {
+            Message::Assistant { content, calls, reasoning, provider: kept, .. } => {
                 // Another provider's data means nothing to this one.
                 let kept =
                     ProviderData::deserialize(kept).ok().filter(|kept| kept.provider == provider).unwrap_or_default();
@@ -84,14 +84,14 @@ pub(crate) fn said<'a>(request: &'a ModelRequest, provider: &str) -> Vec<History
                 };
                 let calls = calls.iter().map(called).collect();
                 let text = if content.trim().is_empty() { "" } else { content.as_str() };
-                said.push(HistoryItem::Model { thoughts: kept.thoughts, text, calls });
+                said.push(HistoryItem::Model { thoughts: kept.thoughts, reasoning, text, calls });
             }
             Message::Tool { .. } => {}
         }
     }
     if !results.is_empty() {
         said.push(HistoryItem::Results(results));
-        said.extend(shown(&mut seen));
+        said.extend(files_message(&mut seen));
     }
     said
 }
@@ -106,7 +106,7 @@ pub(crate) fn calls_without_thought(said: &[HistoryItem<'_>]) -> bool {
 }
 
 /// The files that calls have read. Few formats have them in the results of calls, and all have them in the words of people.
-fn shown<'a>(seen: &mut Vec<Uuid>) -> Option<HistoryItem<'a>> {
+fn files_message<'a>(seen: &mut Vec<Uuid>) -> Option<HistoryItem<'a>> {
     let words = Cow::Borrowed("[System: The files that were read.]");
     (!seen.is_empty()).then(|| HistoryItem::User(words, std::mem::take(seen)))
 }

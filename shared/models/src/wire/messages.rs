@@ -77,6 +77,8 @@ pub(super) struct Claude {
     pub can_be_forced: bool,
     /// Whether it refuses a temperature and a `top_p`, also without thinking.
     pub refuses_sampling: bool,
+    /// Whether Bedrock has a cache of prompts for it.
+    pub has_cache: bool,
     thinking: Thinking,
 }
 
@@ -115,7 +117,8 @@ impl Claude {
         };
         let can_be_forced = matches!(family, Some("opus" | "sonnet" | "haiku")) && version >= (3, 0);
         let refuses_sampling = matches!(family, Some("fable" | "mythos")) || family.is_some() && version > (4, 6);
-        Self { max_tokens, can_be_forced, refuses_sampling, thinking }
+        let has_cache = family.is_some() && (version >= (3, 7) || family == Some("haiku") && version >= (3, 5));
+        Self { max_tokens, can_be_forced, refuses_sampling, has_cache, thinking }
     }
 
     /// The fields that ask for this effort, in Anthropic's own format and in Bedrock's; none where the request would be refused with them.
@@ -145,7 +148,7 @@ fn messages(asked: &WireRequest<'_>, said: Vec<HistoryItem<'_>>) -> Vec<Value> {
             let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
             json!({"role": "user", "content": content})
         }
-        HistoryItem::Model { thoughts, text, calls } => {
+        HistoryItem::Model { thoughts, text, calls, .. } => {
             let mut blocks = thinking(thoughts);
             if blocks.is_empty() && calls.is_empty() {
                 return json!({"role": "assistant", "content": text});

@@ -74,7 +74,7 @@ fn input(asked: &WireRequest<'_>) -> Vec<Value> {
                 let content = if media.is_empty() { json!(text) } else { parts(&text, &media) };
                 input.push(json!({"role": "user", "content": content}));
             }
-            HistoryItem::Model { thoughts, text, calls } => {
+            HistoryItem::Model { thoughts, text, calls, .. } => {
                 input.extend(thoughts.into_iter().filter_map(|thought| match thought {
                     // A model that cannot reason refuses the thoughts of one that can.
                     Thought::Signature(sealed) if asked.reasons => {

@@ -43,6 +43,15 @@ pub(super) fn uses_tools_at_rest(model: &str) -> bool {
     is_later && !ALWAYS.iter().any(|part| model.contains(part))
 }
 
+/// Whether a model refuses a history whose calls come without the reasoning before them: DeepSeek and Kimi, wherever they are hosted. Those of them that
+/// cannot reason may be hosted where the field is not known. Without calls the reasoning stays behind: DeepSeek does not read it then.
+/// <https://api-docs.deepseek.com/guides/thinking_mode> <https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model>
+pub(super) fn wants_reasoning(model: &str) -> bool {
+    let name = model.to_ascii_lowercase();
+    let is_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    is_of(&["deepseek", "kimi"]) && !is_of(&["instruct", "distill"])
+}
+
 /// Whether a model refuses a request with a temperature or a `top_p`: OpenAI's models while they reason, Claude since version 4.7, and Kimi since version
 /// 2.5. Models of OpenAI that reason only when they are asked to are listed, so a later one is sent no temperature until it is listed, too.
 /// <https://platform.openai.com/docs/guides/latest-model> <https://docs.claude.com/en/docs/about-claude/models/migration-guide>

@@ -241,7 +241,7 @@ impl<'a> Event<'a> {
             }
             None => self.usual.map(str::to_owned),
         };
-        let moment = parsed(text)?;
+        let moment = parse_moment(text)?;
         let zone = zone.filter(|_| !matches!(moment, Moment::At(_)));
         Some((moment, zone))
     }
@@ -316,7 +316,7 @@ fn texts(list: &str) -> Vec<String> {
 }
 
 /// A date or time of iCalendar.
-fn parsed(text: &str) -> Option<Moment> {
+fn parse_moment(text: &str) -> Option<Moment> {
     if let Ok(day) = NaiveDate::parse_from_str(text, "%Y%m%d") {
         return Moment::parse(&day.to_string());
     }

@@ -51,7 +51,7 @@ impl Frames {
     }
 
     /// The turn that runs, if its frames are shown.
-    fn shown(&self) -> Option<TurnId> {
+    fn shown_turn(&self) -> Option<TurnId> {
         self.turn.filter(|turn| self.only.is_none_or(|only| only == *turn))
     }
 
@@ -270,7 +270,7 @@ impl Projection for Frames {
 
     fn take_in(&mut self, number: u64, _: Timestamp, event: &ChatEvent, frames: &mut Vec<Frame>) {
         let encoded = self.encode(event);
-        if let Some(turn) = self.shown() {
+        if let Some(turn) = self.shown_turn() {
             let count = encoded.len();
             frames.extend(encoded.into_iter().zip(1..).map(|((name, mut data), place)| {
                 data["turnId"] = json!(turn);

@@ -13,7 +13,7 @@ use crate::{
     plan::{Plan, parsed},
 };
 use domain::{
-    CallId, ChatEvent, Code, Error, Message, MessageId, StopReason, Timestamp,
+    CallId, ChatEvent, Code, Error, Message, MessageId, StopReason, Timestamp, TurnId,
     event::{HandedOut, Question},
 };
 use serde_json::{Value, json};
@@ -298,7 +298,7 @@ impl ChatRun {
 
     fn with(part: Part, thread: String, graph: String, modes: Option<Vec<Mode>>) -> Self {
         Self {
-            form: Arc::new(Form { thread, run: part.into(), graph, modes }),
+            form: Arc::new(Form { thread, run: part.into(), graph, modes: modes.map(BTreeSet::from_iter) }),
             step: 0,
             reader: PartReader::of(part),
             conversation: Conversation::default(),
@@ -308,6 +308,26 @@ impl ChatRun {
             begun: false,
             over: false,
         }
+    }
+
+    /// Goes on with the view of this turn, which begins with the next event.
+    pub(super) fn begin_turn(&mut self, turn: TurnId) {
+        let part = Part::first(turn);
+        self.turn_to(part, PartReader::of(part), false);
+    }
+
+    /// Goes on with the view of the next run of the turn, if this one is over: it begins with the event of this number, which comes next.
+    pub(super) fn go_on(&mut self, number: u64, frames: &mut Vec<Frame>) {
+        let Some(part) = self.conversation.now.filter(|_| self.over) else { return };
+        let reader = std::mem::replace(&mut self.reader, PartReader::of(part)).on_to(part);
+        self.turn_to(part, reader, true);
+        Out { form: &self.form, step: self.step, number, frames }.begin();
+    }
+
+    fn turn_to(&mut self, part: Part, reader: PartReader, begun: bool) {
+        self.form = Arc::new(Form { run: part.into(), ..Form::clone(&self.form) });
+        (self.reader, self.begun, self.over, self.partial) = (reader, begun, false, None);
+        self.results.clear();
     }
 
     fn wrote(&mut self, id: MessageId, text: &str, reasoning: &str, out: &mut Out<'_>) {

@@ -4,6 +4,7 @@ use super::{Mode, ids::RunId, state::Status};
 use crate::Frame;
 use domain::Error;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The form in which a run is told: as frames in some modes, or as its last values alone.
 #[derive(Clone, Debug)]
@@ -12,8 +13,8 @@ pub(super) struct Form {
     pub run: RunId,
     /// The assistant.
     pub graph: String,
-    /// None for the last values alone.
-    pub modes: Option<Vec<Mode>>,
+    /// None for the last values alone. A set: those who ask for the same modes share a view, in whatever order and however often they name them.
+    pub modes: Option<BTreeSet<Mode>>,
 }
 
 /// The frames of one event.

@@ -1,11 +1,11 @@
 //! The body of a request that makes a run, or a cron.
 
-use super::{Mode, checkpoint_number};
+use super::{Mode, checkpoint_number, labels::labels};
 use crate::{
     fields,
     incoming_file::{IncomingFile, Message, Source, unknown_part},
 };
-use domain::Error;
+use domain::{Error, LabelChanges};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -43,12 +43,18 @@ pub struct Run {
     pub makes_thread: bool,
     /// The model of a new chat.
     pub model: Option<String>,
+    /// The thread that its settings name.
+    pub thread: Option<String>,
+    /// The most steps of it (`recursion_limit`), where each call of the model is one, and the calls of tools after it are another.
+    pub recursion_limit: Option<u32>,
     /// The nodes of a flow to pause before; `*` for each.
     pub breakpoints: Vec<String>,
     /// The checkpoint to go on at, by the number of its event; the last one when none.
     pub checkpoint: Option<u64>,
     /// Whether the stream is to have the events of graphs below this one.
     pub subgraphs: bool,
+    /// Changes of the labels of its thread.
+    pub labels: LabelChanges,
 }
 
 /// The new part of a run.
@@ -75,7 +81,7 @@ pub struct Words {
 
 /// Fields that say nothing here when they are empty, with the way to do what they ask for.
 const REFUSED: [(&str, &str); 8] = [
-    ("metadata", "threads and runs keep no labels; leave it out"),
+    ("metadata", "threads alone have labels; leave it out"),
     ("interrupt_after", "use interrupt_before with the nodes that come next"),
     ("webhook", "watch the run, or ask for its state"),
     ("after_seconds", "make a schedule: POST /api/v1/workspaces/ID/schedules"),
@@ -107,23 +113,15 @@ pub fn plain(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses labels of a thread but those that name its assistant.
-///
-/// # Errors
-/// `INVALID_ARGUMENT` about `metadata`.
-pub fn labels(metadata: &Map<String, Value>) -> Result<(), Error> {
-    let known = plain(metadata, &["graph_id", "assistant_id"]);
-    known.map_err(|error| Error::invalid("metadata", error.message).hint("threads have graph_id or assistant_id alone"))
-}
-
 impl Run {
     /// Reads the body of a request.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` that names the field which is missing, has another form than the SDKs send, or cannot be honoured.
     pub fn read(body: &Map<String, Value>) -> Result<Self, Error> {
-        const KNOWN: [&str; 17] = [
+        const KNOWN: [&str; 18] = [
             "assistant_id",
+            "metadata",
             "input",
             "command",
             "stream_mode",
@@ -170,6 +168,7 @@ impl Run {
         let stops_with_client =
             one_of("on_disconnect", &["continue", "cancel"], "one of: continue, cancel")? == Some(1);
         let makes_thread = one_of("if_not_exists", &["reject", "create"], "one of: reject, create")? == Some(1);
+        let Settings { model, thread, recursion_limit } = settings(body)?;
         Ok(Self {
             assistant: assistant.to_owned(),
             input: input(body)?,
@@ -177,11 +176,19 @@ impl Run {
             strategy,
             stops_with_client,
             makes_thread,
-            model: model(body)?,
+            model,
+            thread,
+            recursion_limit,
             breakpoints: breakpoints(body.get("interrupt_before"))?,
             checkpoint: checkpoint(body)?,
             subgraphs: fields::flag(body, "stream_subgraphs")?.unwrap_or_default(),
+            labels: labels(&fields::object(body, "metadata")?)?,
         })
+    }
+
+    /// The most calls of the model that its limit of steps leaves: a run of calls begins and ends with one.
+    pub fn max_model_calls(&self) -> Option<u32> {
+        self.recursion_limit.map(|limit| limit.div_ceil(2))
     }
 }
 
@@ -189,10 +196,9 @@ fn input(body: &Map<String, Value>) -> Result<Input, Error> {
     match fields::given(body, "command") {
         None => Ok(fields::given(body, "input").map_or(Input::Nothing, |input| Input::New(input.clone()))),
         Some(command) => {
-            for field in
-                command.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).map(|(field, _)| field)
-            {
-                if field != "resume" {
+            // The SDK for Python sends the empty list of a command that goes nowhere.
+            for (field, value) in command.as_object().into_iter().flatten() {
+                if field != "resume" && !is_empty(value) {
                     let shown: String = field.chars().take(64).collect();
                     return Err(Error::invalid("command", format!("{shown} of a command cannot be honoured here"))
                         .hint("a command has resume alone: the state is made by agents, and not from outside"));
@@ -216,21 +222,39 @@ fn modes(asked: Option<&Value>) -> Result<Vec<Mode>, Error> {
     }
 }
 
-/// The model of `config.configurable` or `context`; everything else in them is refused.
-fn model(body: &Map<String, Value>) -> Result<Option<String>, Error> {
+/// Whether a value says nothing.
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
+}
+
+/// The settings of `config` and `context`.
+#[derive(Default)]
+struct Settings {
+    model: Option<String>,
+    thread: Option<String>,
+    recursion_limit: Option<u32>,
+}
+
+/// Reads the settings that can be honoured; everything else in them is refused.
+fn settings(body: &Map<String, Value>) -> Result<Settings, Error> {
     let refused = |field: &'static str, name: &str| {
         let shown: String = name.chars().take(64).collect();
         Err(Error::invalid(field, format!("{shown} of {field} cannot be honoured here"))
-            .hint("config.configurable and context can have model, for a new chat"))
+            .hint("config can have recursion_limit; config.configurable and context can have model, for a new chat"))
     };
-    let mut model = None;
+    let mut settings = Settings::default();
     let config = fields::object(body, "config")?;
     for (name, value) in &config {
-        let is_empty = value.is_null()
-            || value.as_array().is_some_and(Vec::is_empty)
-            || value.as_object().is_some_and(Map::is_empty);
-        if name != "configurable" && !is_empty {
-            return refused("config", name);
+        match name.as_str() {
+            _ if is_empty(value) => {}
+            "configurable" => {}
+            "recursion_limit" => {
+                let limit = value.as_u64().filter(|limit| *limit > 0);
+                let limit =
+                    limit.ok_or_else(|| Error::invalid("config", "recursion_limit is a number of steps above 0"))?;
+                settings.recursion_limit = Some(u32::try_from(limit).unwrap_or(u32::MAX));
+            }
+            _ => return refused("config", name),
         }
     }
     let configurable = fields::object_of(&config, "configurable", "config.configurable")?;
@@ -238,12 +262,13 @@ fn model(body: &Map<String, Value>) -> Result<Option<String>, Error> {
         for (name, value) in &of {
             match (name.as_str(), value) {
                 (_, Value::Null) => {}
-                ("model", Value::String(name)) => model = Some(name.clone()),
+                ("model", Value::String(name)) => settings.model = Some(name.clone()),
+                ("thread_id", Value::String(id)) => settings.thread = Some(id.clone()),
                 _ => return refused(field, name),
             }
         }
     }
-    Ok(model)
+    Ok(settings)
 }
 
 fn breakpoints(asked: Option<&Value>) -> Result<Vec<String>, Error> {
@@ -358,6 +383,7 @@ mod tests {
                 .unwrap();
         assert!(plain.stops_with_client && plain.modes == [Mode::Values]);
         assert_eq!(run(json!({ "config": { "configurable": { "model": "m" } } })).unwrap().model.as_deref(), Some("m"));
+        assert_eq!(plain.max_model_calls(), None);
         for (more, field) in [
             (json!({ "multitask_strategy": "replace" }), "multitask_strategy"),
             (json!({ "stream_mode": ["values", "events"] }), "stream_mode"),
@@ -367,7 +393,9 @@ mod tests {
             (json!({ "after_seconds": 5 }), "after_seconds"),
             (json!({ "on_completion": "delete" }), "on_completion"),
             (json!({ "metadata": { "a": 1 } }), "metadata"),
-            (json!({ "config": { "recursion_limit": 5 } }), "config"),
+            (json!({ "config": { "recursion_limit": 0 } }), "config"),
+            (json!({ "config": { "recursion_limit": "5" } }), "config"),
+            (json!({ "config": { "tags": ["a"] } }), "config"),
             (json!({ "context": { "user": "a" } }), "context"),
             (json!({ "context": "m" }), "context"),
             (json!({ "config": [] }), "config"),
@@ -379,6 +407,21 @@ mod tests {
         ] {
             assert_eq!(run(more).unwrap_err().details["field"], field);
         }
+    }
+
+    #[test]
+    fn a_limit_of_steps_counts_calls_of_the_model_and_of_tools() {
+        let most = u32::MAX.div_ceil(2);
+        for (limit, calls) in [(1, 1), (2, 1), (3, 2), (25, 13), (10_000, 5_000), (u64::MAX, most)] {
+            let config = json!({ "recursion_limit": limit, "tags": [], "metadata": {}, "configurable": {} });
+            assert_eq!(run(json!({ "config": config })).unwrap().max_model_calls(), Some(calls), "{limit}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_the_sdk_for_python_has_empty_fields() {
+        let command = json!({ "graph": null, "update": null, "resume": "red", "goto": [] });
+        assert_eq!(run(json!({ "input": null, "command": command })).unwrap().input, Input::Resume(json!("red")));
     }
 
     #[test]

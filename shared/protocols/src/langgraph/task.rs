@@ -10,7 +10,7 @@ use super::{
 use crate::{Frame, Projection};
 use domain::{Code, Error, TaskEvent, TaskId, Timestamp, task, task_native};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The fold of a task's log into the states of its thread. A run ends at a question, at a breakpoint, and with the task.
 #[derive(Clone, Debug)]
@@ -58,11 +58,11 @@ impl TaskThread {
         match event {
             TaskEvent::Created { config } => {
                 self.begin(at);
-                self.point((number, at), "input", shown(&config.input), vec![config.start.to_string()]);
+                self.point((number, at), "input", as_state(&config.input), vec![config.start.to_string()]);
             }
             TaskEvent::NodeFinished { node, status, output, .. } if *status != task::Status::Failure => {
                 self.goes_on(node.0.as_ref(), at);
-                self.point((number, at), "loop", shown(output), Vec::new());
+                self.point((number, at), "loop", as_state(output), Vec::new());
             }
             TaskEvent::Routed { to, .. } => {
                 if let Some(point) = self.history.points.last_mut() {
@@ -95,7 +95,7 @@ impl TaskThread {
             }
             TaskEvent::Finished { status, output, error, .. } => {
                 let error = failure(*status, error.as_ref());
-                let values = if output.is_null() { self.history.values() } else { shown(output) };
+                let values = if output.is_null() { self.history.values() } else { as_state(output) };
                 self.point((number, at), "loop", values, Vec::new());
                 if let (Some(error), Some(point)) = (&error, self.history.points.last_mut()) {
                     point.error = Some(json!({ "error": error.code, "message": error.message }).to_string());
@@ -168,7 +168,7 @@ impl TaskThread {
 }
 
 /// A value as a state, which is an object.
-fn shown(output: &Value) -> Value {
+fn as_state(output: &Value) -> Value {
     match output {
         Value::Object(_) => output.clone(),
         Value::Null => json!({}),
@@ -207,7 +207,7 @@ pub struct TaskRun {
 impl TaskRun {
     /// The view of this run in these modes, under the client's id of the thread; without modes that of its last values alone.
     pub fn new(run: RunId, thread: String, graph: String, modes: Option<Vec<Mode>>) -> Self {
-        let form = Arc::new(Form { thread, run, graph, modes });
+        let form = Arc::new(Form { thread, run, graph, modes: modes.map(BTreeSet::from_iter) });
         Self { form, course: TaskThread::of(TaskId(run.of)), step: 0, resumed: 0, over: false }
     }
 

@@ -53,7 +53,7 @@ fn read(field: &str, format: &Value, named: &Value) -> Result<Option<AnswerForma
 }
 
 /// A format as a response shows it.
-pub(super) fn shown(format: Option<&AnswerFormat>) -> Value {
+pub(super) fn format_json(format: Option<&AnswerFormat>) -> Value {
     match format {
         None => json!({ "type": "text" }),
         Some(AnswerFormat { name: None, .. }) => json!({ "type": "json_object" }),
@@ -84,7 +84,7 @@ mod tests {
             json!({ "type": "json_schema", "name": "n", "schema": {}, "strict": false }),
         ] {
             for read in both(format.clone()) {
-                assert_eq!(shown(read.unwrap().as_ref()), format);
+                assert_eq!(format_json(read.unwrap().as_ref()), format);
             }
         }
         for format in [

@@ -1,13 +1,14 @@
 //! The fields of a request that no agent is asked with: some have no effect, and others are refused by their names.
 
-use domain::Error;
+use crate::fields::object;
+use domain::{Error, Labels};
 use serde_json::{Map, Value};
 
 /// Whether a value is of the type of its field.
 type IsOfType = fn(&Value) -> bool;
 
-/// Fields that need no treatment, each with its type: labels of the caller's own, and hints for the provider's machines. OpenAI's API does not promise
-/// an effect of `seed` either.
+/// Fields that no agent is asked with, each with its type: `metadata`, which [`labels`] reads, names of the caller's own, and hints for the provider's
+/// machines. OpenAI's API does not promise an effect of `seed` either.
 const LABELS: [(&str, IsOfType, &str); 8] = [
     ("user", Value::is_string, "a text"),
     ("safety_identifier", Value::is_string, "a text"),
@@ -38,6 +39,18 @@ const FIXED: &[(&str, &[&str], &str)] = &[
     ("top_logprobs", &["0"], "leave it out"),
     ("modalities", &[r#"["text"]"#], "answers are texts"),
 ];
+
+/// The labels that the metadata of a request are.
+pub(super) fn labels(body: &Map<String, Value>) -> Result<Labels, Error> {
+    let pairs = object(body, "metadata")?.into_iter().map(|(name, value)| match value {
+        Value::String(text) => Ok((name, text)),
+        _ => {
+            let shown: String = name.chars().take(64).collect();
+            Err(Error::invalid("metadata", format!("{shown} of metadata is no text")).hint("send its value as a text"))
+        }
+    });
+    Labels::checked("metadata", pairs.collect::<Result<Vec<_>, _>>()?)
+}
 
 /// Refuses fields that cannot be honoured.
 pub(super) fn check(body: &Map<String, Value>, known: &[&str]) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use super::{
     AskedId, ResponseId, format,
     kept_items::{behind_the_last, is_answered_by},
-    other_fields::check,
+    other_fields::{check, labels},
     settings::{LENGTHS_OF_COMPLETION, LENGTHS_OF_RESPONSE, settings},
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     functions,
     incoming_file::{IncomingFile, Message, Source},
 };
-use domain::{AnswerFormat, ChatId, ClientFunction, Error, ModelSettings};
+use domain::{AnswerFormat, ChatId, ClientFunction, Error, Labels, ModelSettings};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -41,6 +41,8 @@ pub struct Request {
     pub settings: ModelSettings,
     /// The format that the answer has to have.
     pub format: Option<AnswerFormat>,
+    /// The labels of a new chat or task.
+    pub labels: Labels,
 }
 
 /// The part of a request that the agent reads.
@@ -106,6 +108,7 @@ pub fn completion(body: &Map<String, Value>) -> Result<Request, Error> {
         functions: functions_of(body)?,
         settings: settings(body, LENGTHS_OF_COMPLETION)?,
         format: format::of_completion(body)?,
+        labels: labels(body)?,
     })
 }
 
@@ -138,7 +141,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
             id.as_str()
                 .unwrap_or_default()
                 .parse::<ResponseId>()
-                .map_err(|()| Error::not_found("response", shown(id)).detail("field", "previous_response_id"))?,
+                .map_err(|()| Error::not_found("response", short_text(id)).detail("field", "previous_response_id"))?,
         ),
     };
     object(body, "stream_options")?;
@@ -165,6 +168,7 @@ pub fn response(body: &Map<String, Value>) -> Result<Request, Error> {
         functions: functions_of(body)?,
         settings: settings(body, LENGTHS_OF_RESPONSE)?,
         format: format::of_response(body)?,
+        labels: labels(body)?,
     })
 }
 
@@ -235,17 +239,17 @@ fn list<'a>(body: &'a Map<String, Value>, field: &str) -> Result<&'a Vec<Value>,
 fn conversation(given: &Value) -> Result<ChatId, Error> {
     let id = given.as_str().or_else(|| given["id"].as_str()).unwrap_or_default();
     let id = id.strip_prefix("conv_").and_then(|id| Uuid::try_parse(id).ok());
-    id.map(ChatId).ok_or_else(|| Error::not_found("conversation", shown(given)).detail("field", "conversation"))
+    id.map(ChatId).ok_or_else(|| Error::not_found("conversation", short_text(given)).detail("field", "conversation"))
 }
 
-fn shown(value: &Value) -> String {
+fn short_text(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     text.chars().take(160).collect()
 }
 
 fn asked(field: &str, id: &Value) -> Result<AskedId, Error> {
     id.as_str().unwrap_or_default().parse::<AskedId>().map_err(|()| {
-        Error::invalid(field, format!("{:?} is no id of a question or a request for permission", shown(id)))
+        Error::invalid(field, format!("{:?} is no id of a question or a request for permission", short_text(id)))
             .hint("send the id of the call or the request as it came")
     })
 }
@@ -395,6 +399,7 @@ mod tests {
             ("prompt", json!({ "id": "p" })),
             ("metadata", json!("team")),
             ("metadata", json!([1])),
+            ("metadata", json!({ "attempt": 7 })),
             ("user", json!({ "id": 1 })),
             ("include", json!("reasoning")),
         ] {

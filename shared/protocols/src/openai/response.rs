@@ -2,7 +2,9 @@
 
 use super::{AskedId, ItemId, ResponseId, failure, format, incomplete};
 use crate::{Frame, PartEnd, PartEvent, PartReader, Projection, part::ASK};
-use domain::{AnswerFormat, CLIENT_PREFIX, CallId, ChatEvent, MessageId, ModelSettings, StopReason, Timestamp, Usage};
+use domain::{
+    AnswerFormat, CLIENT_PREFIX, CallId, ChatEvent, Labels, MessageId, ModelSettings, StopReason, Timestamp, Usage,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -31,6 +33,8 @@ pub struct Response {
     /// The settings with which the model is asked; once the part is over, those that it had then.
     settings: ModelSettings,
     format: Value,
+    /// The labels of its chat or task.
+    labels: Labels,
     /// Whether the log is in the turn of the response.
     is_here: bool,
     /// The response before it.
@@ -93,7 +97,8 @@ impl Response {
             created,
             background: false,
             settings: ModelSettings::default(),
-            format: format::shown(None),
+            format: format::format_json(None),
+            labels: Labels::default(),
             is_here: false,
             previous: previous.map(|number| ResponseId { part: crate::Part { number, ..id.part }, ..id }.to_string()),
             base: None,
@@ -128,10 +133,17 @@ impl Response {
         self
     }
 
+    /// The same in a chat or a task that has these labels now.
+    #[must_use]
+    pub fn labelled(mut self, labels: Labels) -> Self {
+        self.labels = labels;
+        self
+    }
+
     /// The same with an answer of this format.
     #[must_use]
     pub fn in_format(mut self, format: Option<&AnswerFormat>) -> Self {
-        self.format = format::shown(format);
+        self.format = format::format_json(format);
         self
     }
 
@@ -157,7 +169,7 @@ impl Response {
             "conversation": { "id": format!("conv_{}", self.id.chat.0.simple()) },
             "reasoning": { "effort": null, "summary": null }, "store": true, "temperature": temperature,
             "text": { "format": self.format }, "tool_choice": "auto", "tools": [], "top_p": top_p,
-            "truncation": "disabled", "usage": if self.reader.is_over() { usage } else { Value::Null }, "metadata": {},
+            "truncation": "disabled", "usage": if self.reader.is_over() { usage } else { Value::Null }, "metadata": self.labels,
         })
     }
 
@@ -359,7 +371,7 @@ impl Projection for Response {
         }
         match event {
             ChatEvent::TurnStarted { turn_id, attempt: 1, .. } if *turn_id == self.id.part.turn => self.is_here = true,
-            ChatEvent::FormatAsked { format } if self.is_here => self.format = format::shown(Some(format)),
+            ChatEvent::FormatAsked { format } if self.is_here => self.format = format::format_json(Some(format)),
             ChatEvent::Done { .. } | ChatEvent::Stopped { .. } => self.is_here = false,
             _ => {}
         }

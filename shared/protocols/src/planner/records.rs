@@ -112,7 +112,7 @@ impl Records {
 
     /// The plans, the oldest first, each with its `executions`.
     pub fn plans(&self, session: ChatId) -> Vec<Value> {
-        self.plans.iter().map(|plan| plan.shown(session)).collect()
+        self.plans.iter().map(|plan| plan.to_json(session)).collect()
     }
 
     /// The agents of the plans: their executors, the oldest first.
@@ -157,7 +157,7 @@ impl Plan {
         Self { id, version, steps, at, executions, ended: BTreeMap::new(), waits_for: None, is_over: false }
     }
 
-    fn shown(&self, session: ChatId) -> Value {
+    fn to_json(&self, session: ChatId) -> Value {
         let has = |status: &str| self.ended.values().any(|one| *one == status);
         let status = match () {
             () if self.ended.len() < self.steps.len() && self.is_over => "cancelled",
@@ -168,7 +168,7 @@ impl Plan {
             () => "completed",
         };
         let steps: Vec<Value> = self.steps.iter().map(|step| self.step(step)).collect();
-        let executions: Vec<Value> = self.executions.iter().map(|execution| execution.shown(self)).collect();
+        let executions: Vec<Value> = self.executions.iter().map(|execution| execution.to_json(self)).collect();
         let mut shown = json!({
             "id": self.id, "session_id": session, "strategy": "complex", "version": self.version, "steps": steps,
             "status": status, "executions": executions, "created_at": self.at,
@@ -209,7 +209,7 @@ impl Execution {
         })
     }
 
-    fn shown(&self, plan: &Plan) -> Value {
+    fn to_json(&self, plan: &Plan) -> Value {
         let mut shown = json!({
             "id": format!("{}/{}", plan.id, self.step), "plan_id": plan.id, "step": self.step, "executor_id": self.executor,
             "task": { "description": self.task.description, "goal": self.task.goal }, "status": self.status(plan),

@@ -93,7 +93,7 @@ fn frame(number: u64, kind: &str, mut data: Value) -> Frame {
     Frame { number, event: None, data }
 }
 
-fn told(error: &Error) -> Value {
+fn error_json(error: &Error) -> Value {
     let mut data = json!({ "error": error.message, "code": error.code });
     if let Some(hint) = &error.hint {
         data["hint"] = json!(hint);
@@ -250,11 +250,12 @@ impl Projection for PlannerTurn {
             ChatEvent::Failed { error } => turn.error = Some(error.clone()),
             ChatEvent::Done { stop_reason, .. } => {
                 let (reason, otherwise) = ended(*stop_reason);
-                let error = otherwise.map(|text| turn.error.as_ref().map_or_else(|| json!({ "error": text }), told));
+                let error =
+                    otherwise.map(|text| turn.error.as_ref().map_or_else(|| json!({ "error": text }), error_json));
                 self.end(number, error, reason, frames);
             }
             ChatEvent::Stopped { .. } => {
-                let error = turn.error.as_ref().map(told);
+                let error = turn.error.as_ref().map(error_json);
                 let reason = if error.is_some() { "error" } else { "cancelled" };
                 self.end(number, error, reason, frames);
             }

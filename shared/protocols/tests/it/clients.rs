@@ -59,7 +59,7 @@ pub fn view(protocol: &str, part: Part) -> View {
     }
 }
 
-fn run(part: Part, modes: &[Mode]) -> View {
+pub fn run(part: Part, modes: &[Mode]) -> View {
     Box::new(ChatRun::new(part, "the thread".into(), "assistant".into(), modes.to_vec()))
 }
 

@@ -10,3 +10,4 @@ mod logs;
 mod mcp;
 mod pauses;
 mod planner;
+mod threads;

@@ -1,6 +1,6 @@
 //! The coding agents of a sandbox on another machine, and their working copies.
 
-use super::{Client, EMPTY, body_of, json, parsed, read};
+use super::{Client, EMPTY, body_of, json, parse_body, read};
 use crate::wire::{self, AgentCall, CopyCall, HeldCopy, LONGEST_WAIT, Updates};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub(super) struct SeenTurn {
 ///
 /// # Errors
 /// `Damaged` when they are too many.
-fn told(before: usize, length: usize) -> Result<usize> {
+fn add_within_limit(before: usize, length: usize) -> Result<usize> {
     let told = before.saturating_add(length);
     match told > MOST_TOLD {
         true => Err(Error::Damaged(format!("a sandbox told more than {} MiB in one turn", MOST_TOLD >> 20))),
@@ -76,8 +76,8 @@ impl RemoteAgents {
         let before = self.0.seen.lock().get(&turn.chat).copied().filter(|seen| seen.turn == turn.turn);
         let seen = before.map(|seen| seen.number);
         let body = body_of(self.call(&AgentCall::Updates { turn: *turn, seen }).await?, wire::MAX_BODY).await?;
-        let told = told(before.map_or(0, |seen| seen.told), body.len())?;
-        let batch: Updates = parsed(&body)?;
+        let told = add_within_limit(before.map_or(0, |seen| seen.told), body.len())?;
+        let batch: Updates = parse_body(&body)?;
         let is_over = |update: &AgentUpdate| matches!(update, AgentUpdate::Ended { .. } | AgentUpdate::Gone { .. });
         let mut known = self.0.seen.lock();
         match batch.updates.last() {
@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_turn_has_so_many_bytes_of_updates_and_no_more() {
-        assert!(matches!(told(MOST_TOLD - 1, 1), Ok(MOST_TOLD)));
-        let refused = told(MOST_TOLD, 1);
+        assert!(matches!(add_within_limit(MOST_TOLD - 1, 1), Ok(MOST_TOLD)));
+        let refused = add_within_limit(MOST_TOLD, 1);
         assert!(matches!(&refused, Err(Error::Damaged(why)) if why.contains("more than 256 MiB")), "{refused:?}");
     }
 }

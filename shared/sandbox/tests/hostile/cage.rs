@@ -3,7 +3,7 @@
 use buildscale_sandbox::{Isolation, Local, Options};
 use domain::{CallId, FilePath, WorkspaceId};
 use futures::StreamExt;
-use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, Place, Reserve, Sandboxes};
+use ports::{Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, Reservation, Reserve, Sandboxes};
 use std::{
     collections::BTreeMap,
     fs,
@@ -119,7 +119,9 @@ impl Cage {
     pub async fn run(&self, command: Exec) -> Did {
         let sandbox = self.sandboxes.ready(WorkspaceId::from(WORKSPACE)).await.unwrap().unwrap();
         let asked = Reserve { call: command.call, direct: false, wait: Duration::from_secs(240) };
-        let Place::Granted(grant) = sandbox.reserve(asked).await.unwrap() else { panic!("it is granted no place") };
+        let Reservation::Granted(grant) = sandbox.reserve(asked).await.unwrap() else {
+            panic!("it is granted no place")
+        };
         let Execution::Begun(mut events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {
             panic!("it has a place")
         };

@@ -5,7 +5,7 @@ use crate::{
     escapes::namespaced,
 };
 use futures::StreamExt;
-use ports::{Exec, Execution, Place, Reserve, Sandboxes};
+use ports::{Exec, Execution, Reservation, Reserve, Sandboxes};
 use processes::ProcessStat;
 use std::{fs, time::Duration};
 
@@ -136,7 +136,7 @@ async fn a_signal_to_the_group_of_the_host_does_not_reach_its_commands() {
     let sandbox = cage.sandboxes().ready(WORKSPACE.into()).await.unwrap().unwrap();
     let command = cage.command(&["sh", "-c", "echo begun; sleep 1000"]);
     let (call, wait) = (command.call, Duration::from_secs(240));
-    let Place::Granted(grant) = sandbox.reserve(Reserve { call, direct: false, wait }).await.unwrap() else {
+    let Reservation::Granted(grant) = sandbox.reserve(Reserve { call, direct: false, wait }).await.unwrap() else {
         panic!("it is granted no place")
     };
     let Execution::Begun(mut events) = sandbox.exec(Exec { grant, ..command }).await.unwrap() else {

@@ -4,9 +4,9 @@
 use actor::Mailbox;
 use buildscale_schedule::{Action, MissedPolicy, NewSchedule, NewTimes, OverlapPolicy, ScheduleView, Schedules};
 use domain::{Code, CommandId, Error, Principal, WorkspaceId};
-use ports::Table;
+use ports::{QueueReceiver, Table};
 use serde_json::Value;
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, slice, sync::Arc, time::Duration};
 use testkit::{
     TestClock,
     fakes::{FakeBlobs, FakeBus, FakeQueue, FakeTable, Faults, LosingQueue, Posting},
@@ -87,6 +87,30 @@ async fn a_schedule_that_is_made_again_is_no_further_one() {
     assert_eq!(door.make(200).await.unwrap().schedule_id, Uuid::from_u128(200));
     assert_eq!(door.make(201).await.unwrap_err().code, Code::Conflict);
     assert_eq!(door.count().await, 200);
+}
+
+/// On a full disk a hub delivers urgent messages alone.
+#[tokio::test]
+async fn pauses_and_deletions_of_schedules_are_urgent() {
+    let door = Door::open().await;
+    let group = async || {
+        let taken = door.queue.receive(1, Duration::from_secs(60)).await.unwrap().remove(0);
+        assert!(door.queue.ack(slice::from_ref(&taken.receipt)).await.unwrap());
+        taken.group
+    };
+    for number in 1..=3 {
+        door.make(number).await.unwrap();
+        group().await;
+    }
+    let (schedules, workspace, by) = (&door.schedules, door.workspace, Principal::local());
+    let command = || CommandId(Uuid::now_v7());
+    schedules.pause(workspace, Uuid::from_u128(1), command(), false, &by).await.unwrap();
+    schedules.pause(workspace, Uuid::from_u128(2), command(), true, &by).await.unwrap();
+    schedules.delete(workspace, Uuid::from_u128(3), command(), &by).await.unwrap();
+    for number in [2, 3, 1] {
+        let group = group().await;
+        assert!(group.ends_with(&Uuid::from_u128(number).to_string()), "{group} comes before {number}");
+    }
 }
 
 #[tokio::test]

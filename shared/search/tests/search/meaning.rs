@@ -336,5 +336,8 @@ async fn queries_that_mean_nothing_are_refused() {
     let alone = world.search.clone().embedding(None);
     let error = alone.find(&world.here, &asked("car"), Mode::Semantic).await.unwrap_err();
     assert_eq!((error.code, error.details["reason"].as_str()), (Code::Unprocessable, Some("NO_EMBEDDING_MODEL")));
-    assert_eq!(alone.find(&world.here, &asked("car"), Mode::Hybrid).await.unwrap().mode, Mode::Text);
+    let found = alone.find(&world.here, &asked("car"), Mode::Hybrid).await.unwrap();
+    let note = "words alone decided: no embedding model is configured";
+    assert_eq!((found.mode, found.note.as_deref()), (Mode::Text, Some(note)));
+    assert_eq!(alone.find(&world.here, &asked("car"), Mode::Text).await.unwrap().note, None);
 }

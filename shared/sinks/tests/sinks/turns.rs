@@ -60,6 +60,7 @@ fn config() -> Arc<ChatConfig> {
         scenario: None,
         member: None,
         functions: Vec::new(),
+        labels: domain::Labels::default(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::rig::Rig;
 use domain::TaskPhase;
+use engine::memory::Memory;
 use serde_json::json;
 use std::time::Duration;
 
@@ -76,6 +77,25 @@ async fn s10_10_items_go_when_their_days_are_over() {
     tokio::time::advance(Duration::from_secs(2 * 3600)).await;
     assert_eq!(rig.run("kept", json!("x")).await.output, Some(json!([])));
     assert_eq!(items(&rig, "kept"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_10_the_memory_at_the_end_of_a_task_is_kept_also_where_its_nodes_only_compute() {
+    let rig = Rig::new(0).await;
+    rig.flow("kept", &[("workflow.yaml", FIVE)]).await;
+    rig.flow("looks", &[("workflow.yaml", LOOK)]).await;
+    let plain = LOOK.replace("global", "none").replace("context.items.map(item, item.key)", "input");
+    rig.flow("plain", &[("workflow.yaml", plain.as_str())]).await;
+    let kept = rig.run("kept", json!("x")).await;
+    let looks = rig.run("looks", json!("x")).await;
+    let plain = rig.run("plain", json!("x")).await;
+    rig.run("kept", json!("later")).await;
+    let memory = Memory::new(rig.table.clone());
+    let kept = memory.kept_snapshot(rig.workspace, kept.task_id).await.unwrap().unwrap();
+    let items: Vec<_> = kept.items.into_iter().map(|item| (item.key, item.content)).collect();
+    assert_eq!(items, ["r1", "r2", "r3", "r4", "r5"].map(|key| (key.to_owned(), json!("x"))));
+    assert!(memory.kept_snapshot(rig.workspace, looks.task_id).await.unwrap().is_some());
+    assert!(memory.kept_snapshot(rig.workspace, plain.task_id).await.unwrap().is_none(), "it uses no memory");
 }
 
 #[tokio::test(start_paused = true)]

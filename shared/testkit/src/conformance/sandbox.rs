@@ -9,8 +9,8 @@ use bytes::Bytes;
 use domain::{CallId, FilePath, Sha256};
 use futures::{StreamExt, stream::BoxStream};
 use ports::{
-    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, Manifest, ManifestEntry, Mirrored, Place,
-    Reserve, Sandbox, SandboxState, Sandboxes,
+    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, KeptFile, LeftOut, Manifest, ManifestEntry, Mirrored,
+    Reservation, Reserve, Sandbox, SandboxState, Sandboxes,
 };
 use std::{
     collections::BTreeMap,
@@ -160,8 +160,8 @@ async fn granted(sandbox: &dyn Sandbox, call: CallId) -> Grant {
     let granted = async {
         loop {
             match ok(sandbox.reserve(asked.clone()).await) {
-                Place::Granted(grant) => return grant,
-                Place::Busy => {}
+                Reservation::Granted(grant) => return grant,
+                Reservation::Busy => {}
                 other => panic!("it is granted no place: {other:?}"),
             }
         }

@@ -8,7 +8,7 @@ use futures::{StreamExt, future::BoxFuture};
 pub use mirror::FakeMirror;
 use parking_lot::{Mutex, MutexGuard};
 use ports::{
-    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Mirrored, Place, Reserve, Result, Sandbox, SandboxState,
+    Error, Exec, ExecEnd, ExecEvent, Execution, Grant, Mirrored, Reservation, Reserve, Result, Sandbox, SandboxState,
     SandboxView, Sandboxes,
 };
 use std::{
@@ -181,7 +181,7 @@ pub struct FakeSandbox {
 struct Runs {
     gone: bool,
     /// The answers to requests for a place before there is one.
-    says: VecDeque<Place>,
+    says: VecDeque<Reservation>,
     /// The places that were granted, and not begun under.
     granted: HashMap<CallId, u64>,
     grants: u64,
@@ -216,7 +216,7 @@ impl FakeSandbox {
     }
 
     /// Sets the answers to the next requests for a place, in order.
-    pub fn says(&self, places: impl IntoIterator<Item = Place>) {
+    pub fn says(&self, places: impl IntoIterator<Item = Reservation>) {
         self.inner().says.extend(places);
     }
 
@@ -288,20 +288,20 @@ impl Sandbox for FakeSandbox {
         self.mirror.as_ref().map(|mirror| mirror as &dyn Mirrored)
     }
 
-    async fn reserve(&self, asked: Reserve) -> Result<Place> {
+    async fn reserve(&self, asked: Reserve) -> Result<Reservation> {
         self.there()?;
         let wait = asked.wait;
         let said = {
             let mut inner = self.inner();
             let said = inner.says.pop_front();
             if said.is_none() && inner.killed.contains(&asked.call) {
-                return Ok(Place::Killed);
+                return Ok(Reservation::Killed);
             }
             inner.asked.push(asked.clone());
             said
         };
         if let Some(said) = said {
-            if said == Place::Busy {
+            if said == Reservation::Busy {
                 tokio::time::sleep(wait).await;
             }
             return Ok(said);
@@ -310,7 +310,7 @@ impl Sandbox for FakeSandbox {
         let next = inner.grants + 1;
         let number = *inner.granted.entry(asked.call).or_insert(next);
         inner.grants = inner.grants.max(number);
-        Ok(Place::Granted(Grant { machine: self.machine, number }))
+        Ok(Reservation::Granted(Grant { machine: self.machine, number }))
     }
 
     async fn exec(&self, command: Exec) -> Result<Execution> {

@@ -52,10 +52,11 @@ impl CommandResult {
                 Error::new(Code::Unprocessable, format!("the command ended with exit code {code}"))
                     .detail("exit_code", *code)
             }
-            ExecEnd { signal, .. } => {
-                let signal = signal.map_or_else(String::new, |signal| format!(" ({signal})"));
-                Error::new(Code::Unprocessable, format!("the command was ended by a signal{signal}"))
+            ExecEnd { signal: Some(signal), .. } => {
+                Error::new(Code::Unprocessable, format!("the command was ended by a signal ({signal})"))
+                    .detail("signal", *signal)
             }
+            ExecEnd { signal: None, .. } => Error::new(Code::Unprocessable, "the command was ended by a signal"),
         })
     }
 

@@ -301,8 +301,8 @@ pub(crate) async fn import_calendar(call: &Call<'_>, args: ImportCalendar) -> An
     let (mut count, mut same, mut done) = (0_usize, 0_usize, Done::default());
     for (number, fields) in (0_u32..).zip(&imported.events) {
         let path = known.file(fields, folder.join(&event_file(fields)?)?);
-        // Each file is a write of its own, under an id of its own: the call that runs again makes none twice.
-        let writer = Writer { call: Some(part_of(call.call_id, number)), ..call.writer() };
+        // Each file is a write of its own, under a key of its own: the call that runs again makes none twice.
+        let writer = Writer { key: Some(part_of(call.call_id, number)), ..call.writer() };
         match import_one(call, &path, fields, &writer).await? {
             Some(change) => {
                 count += 1;

@@ -99,7 +99,7 @@ pub(crate) async fn details<D: Details>(call: &Call<'_>, args: D) -> Answer {
         output.push_str(&format!("\n[{fault}]"));
     }
     let seen = vec![(info.path.clone(), info.sha256)];
-    Ok(Done { output, result: told(&info, &entity), seen, ..Done::default() })
+    Ok(Done { output, result: entity_json(&info, &entity), seen, ..Done::default() })
 }
 
 /// The metadata of an entity as a model reads it.
@@ -108,7 +108,7 @@ fn head(info: &Info) -> String {
 }
 
 /// An entity with all its fields.
-pub(super) fn told(info: &Info, entity: &organizer::Entity) -> Value {
+pub(super) fn entity_json(info: &Info, entity: &organizer::Entity) -> Value {
     let mut fields = entity.fields.clone();
     for (name, value) in [
         ("path", json!(info.path)),
@@ -129,7 +129,7 @@ pub(crate) async fn project_details(call: &Call<'_>, args: ProjectDetails, heads
     match whole(call, EntityKind::Project, folder.as_str()).await {
         Ok((info, entity, text)) => {
             output = format!("{}{text}", head(&info));
-            result = told(&info, &entity);
+            result = entity_json(&info, &entity);
             seen.push((info.path, info.sha256));
         }
         // A folder without the file is a project that nobody has described.

@@ -49,7 +49,7 @@ pub async fn project_overview(files: &Workspace, folder: &FilePath) -> Result<St
         Err(error) => return Err(error),
     }
     let tasks = open(files, vec![Scope::Project(folder.clone()).folder_of(EntityKind::Task)?]).await?;
-    text.push_str(&told("Its open tasks", &tasks));
+    text.push_str(&section("Its open tasks", &tasks));
     Ok(text)
 }
 
@@ -60,7 +60,7 @@ pub async fn project_overview(files: &Workspace, folder: &FilePath) -> Result<St
 pub async fn open_tasks(files: &Workspace, by: &Principal) -> Result<String, Error> {
     let mut folders = all_projects(files, EntityKind::Task).await?;
     folders.push(Scope::Home(by.user()).folder_of(EntityKind::Task)?);
-    Ok(told("Open tasks", &open(files, folders).await?))
+    Ok(section("Open tasks", &open(files, folders).await?))
 }
 
 async fn open(files: &Workspace, folders: Vec<FilePath>) -> Result<Vec<FoundEntity>, Error> {
@@ -70,7 +70,7 @@ async fn open(files: &Workspace, folders: Vec<FilePath>) -> Result<Vec<FoundEnti
     Ok(found)
 }
 
-fn told(what: &str, found: &[FoundEntity]) -> String {
+fn section(what: &str, found: &[FoundEntity]) -> String {
     if found.is_empty() {
         return String::new();
     }

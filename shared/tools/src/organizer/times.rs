@@ -13,7 +13,7 @@ use crate::{
 use domain::{Code, Error, FilePath, Timestamp, text::counted};
 use organizer::{
     Entity, EntityKind, Item, Moment, Occurrence, Scope, Span,
-    clock::{Tz, told},
+    clock::{Tz, local_text},
     free_slots::{self, Hours},
     ics::{self, ExportedEntity},
 };
@@ -188,13 +188,13 @@ pub(super) fn row(at: &At<'_>, zone: Tz) -> Map<String, Value> {
     match at.time.all_day {
         true => {
             // A day is the same one for everybody, so it is told on the clock on which it was meant.
-            let day = |moment: Timestamp| told(moment, at.entry.item.zone).chars().take(10).collect::<String>();
+            let day = |moment: Timestamp| local_text(moment, at.entry.item.zone).chars().take(10).collect::<String>();
             put("start", day(at.time.span.start).into());
             put("end", day(at.time.span.end).into());
         }
         false => {
-            put("start", told(at.time.span.start, zone).into());
-            put("end", told(at.time.span.end, zone).into());
+            put("start", local_text(at.time.span.start, zone).into());
+            put("end", local_text(at.time.span.end, zone).into());
         }
     }
     if at.entry.entity.kind == EntityKind::Task {
@@ -234,7 +234,7 @@ pub(crate) async fn events(call: &Call<'_>, args: Events, heads: &Heads) -> Answ
     let rows: Vec<_> = found.iter().take(limit).map(|at| row(at, zone)).collect();
     let mut output = rows.iter().map(line).collect::<Vec<_>>().join("\n");
     if rows.is_empty() {
-        output = format!("nothing from {} to {}", told(window.start, zone), told(window.end, zone));
+        output = format!("nothing from {} to {}", local_text(window.start, zone), local_text(window.end, zone));
     }
     let more = found.len().saturating_sub(limit);
     if more > 0 {
@@ -282,7 +282,7 @@ pub(crate) async fn slots(call: &Call<'_>, args: Slots, heads: &Heads) -> Answer
     let limit = args.limit.unwrap_or(USUAL);
     let told = |slot: &Span| {
         let minutes = slot.end.since(slot.start).as_secs() / 60;
-        json!({ "start": told(slot.start, zone), "end": told(slot.end, zone), "minutes": minutes })
+        json!({ "start": local_text(slot.start, zone), "end": local_text(slot.end, zone), "minutes": minutes })
     };
     let rows: Vec<Value> = free.iter().take(limit).map(told).collect();
     let line = |row: &Value| {

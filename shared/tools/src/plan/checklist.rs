@@ -78,7 +78,7 @@ impl Holder {
         Some(Self { role: role.to_owned(), chat: chat.parse().ok()?, until })
     }
 
-    fn told(&self) -> String {
+    fn comment(&self) -> String {
         let until = self.until.map_or_else(String::new, |until| format!(" until {until}"));
         format!("<!-- {} {}{until} -->", self.role, self.chat)
     }
@@ -297,7 +297,7 @@ pub(crate) fn changed(before: &str, after: &str) -> Option<u32> {
 fn with(text: &str, step: &Step<'_>, status: Status, holder: Option<&Holder>) -> String {
     let mut text = text.to_owned();
     if step.holder.is_some() || holder.is_some() {
-        let tail = holder.map_or_else(String::new, |holder| format!(" {}", holder.told()));
+        let tail = holder.map_or_else(String::new, |holder| format!(" {}", holder.comment()));
         text.replace_range(step.tail.0..step.tail.1, &tail);
     }
     text.replace_range(step.mark_at..=step.mark_at, status.mark().encode_utf8(&mut [0; 4]));

@@ -3,7 +3,7 @@
 use crate::common::{Hands, has};
 use buildscale_tools::{Command, CommandResult, CommandTool, Commands, Registry, SandboxWait};
 use domain::{CallId, Code, FilePath};
-use ports::{Exec, Grant, Place, Reserve, Sandboxes};
+use ports::{Exec, Grant, Reservation, Reserve, Sandboxes};
 use serde_json::json;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -55,6 +55,10 @@ async fn a_command_says_what_it_wrote_and_how_it_ended() {
     assert_eq!(outcome.result["stdout"], "cat a.md in /projects/app");
     let sandbox = sandboxes.ready(hands.workspace.id()).await.unwrap();
     assert!(sandbox.is_some());
+
+    let outcome = hands.call("exec", r#"{"command": "\u001b[31mred\u001b[0m"}"#).await;
+    assert_eq!(outcome.output, "red in /\n[exit code 0, 0.0 s]");
+    assert_eq!(outcome.result["stdout"], "\u{1b}[31mred\u{1b}[0m in /", "programs have it whole");
 
     // A command that fails is no misuse: the outcome has its output all the same.
     let outcome = hands.call("exec", r#"{"words": ["fail"]}"#).await;
@@ -207,7 +211,7 @@ async fn a_command_waits_for_its_place_and_runs_once() {
     let (hands, sandboxes) = with_commands().await;
     let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
     let sandbox = sandboxes.come_up(workspace.id());
-    sandbox.says([Place::Busy, Place::Busy]);
+    sandbox.says([Reservation::Busy, Reservation::Busy]);
     let early = buildscale_tools::run_command(&workspace, &command("one", call)).await.unwrap_err();
     assert_eq!((early.code, buildscale_tools::retry_after(&early).is_some()), (Code::NotBegun, true));
     assert_eq!(workspace.begun(call).await.unwrap(), None, "a waiting command has not begun");
@@ -222,7 +226,7 @@ async fn a_person_waits_for_a_moment_and_reads_that_nothing_has_begun() {
     let (hands, sandboxes) = with_commands().await;
     let (workspace, call) = (hands.workspace.clone(), CallId(Uuid::now_v7()));
     let sandbox = sandboxes.come_up(workspace.id());
-    sandbox.says([Place::Busy]);
+    sandbox.says([Reservation::Busy]);
     let asked = tokio::time::Instant::now();
     let hasty = Command { waits: SandboxWait::Here, ..command("one", call) };
     let error = buildscale_tools::run_command(&workspace, &hasty).await.unwrap_err();
@@ -244,7 +248,9 @@ async fn a_command_that_a_dead_worker_noted_and_did_not_begin_runs_once() {
     {
         let call = CallId(Uuid::now_v7());
         let asked = Reserve { call, direct: false, wait: Duration::ZERO };
-        let Place::Granted(grant) = ports::Sandbox::reserve(&*sandbox, asked).await.unwrap() else { panic!("{dies}") };
+        let Reservation::Granted(grant) = ports::Sandbox::reserve(&*sandbox, asked).await.unwrap() else {
+            panic!("{dies}")
+        };
         if dies.contains("note") {
             let beginning = Beginning { grant, at: workspace.now() };
             assert_eq!(workspace.begin(call, beginning).await.unwrap(), beginning);
@@ -269,9 +275,9 @@ async fn a_command_that_a_dead_worker_noted_and_did_not_begin_runs_once() {
     assert_eq!((error.code, sandbox.begun().len()), (Code::OutcomeUnknown, before));
     // A place that is gone when the command is handed over is no outcome: another one is asked for, but not for ever.
     let lost = Grant { machine: sandbox.machine(), number: u64::MAX };
-    sandbox.says([Place::Granted(lost), Place::Granted(lost)]);
+    sandbox.says([Reservation::Granted(lost), Reservation::Granted(lost)]);
     assert!(buildscale_tools::run_command(&workspace, &command("later", CallId(Uuid::now_v7()))).await.is_ok());
-    sandbox.says(std::iter::repeat_n(Place::Granted(lost), 5));
+    sandbox.says(std::iter::repeat_n(Reservation::Granted(lost), 5));
     let never = CallId(Uuid::now_v7());
     let error = buildscale_tools::run_command(&workspace, &command("never", never)).await.unwrap_err();
     assert_eq!((error.code, workspace.begun(never).await.unwrap()), (Code::NotBegun, None));
@@ -343,6 +349,7 @@ async fn a_command_is_ended_by_its_call() {
     buildscale_tools::kill_command(&workspace, call).await;
     let ran = running.await.unwrap().unwrap();
     assert_eq!((ran.end.signal, ran.summary().as_str()), (Some(9), "[signal 9, 0.0 s]"));
+    assert_eq!(ran.failure().unwrap().details["signal"], 9, "flows name it");
     // A command that is not known counts as ended.
     buildscale_tools::kill_command(&workspace, CallId(Uuid::now_v7())).await;
 }

@@ -1,7 +1,7 @@
 //! Projects, tasks, notes, brain dumps and calendars, by the tools of the organizer.
 
 use crate::common::{Hands, has};
-use domain::{CallId, Code, Principal, UserId};
+use domain::{CallId, Code, FilePath, Principal, UserId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -196,6 +196,21 @@ fn calendar(uid: &str, start: &str, title: &str) -> String {
         "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:{uid}\r\nDTSTART:{start}\r\nDURATION:PT1H\r\nSUMMARY:{title}\r\n\
          END:VEVENT\r\nEND:VCALENDAR\r\n"
     )
+}
+
+#[tokio::test]
+async fn events_that_are_imported_are_versions_of_the_call() {
+    let mut hands = Hands::agent().await;
+    ok(&mut hands, "create_project", json!({ "name": "atlas" })).await;
+    hands.put("/data/a.ics", calendar("a@x", "20261201T090000Z", "Meet")).await;
+    let call = CallId(Uuid::now_v7());
+    let args = json!({ "path": "/data/a.ics", "project": "atlas" }).to_string();
+    let imported = hands.call_as(call, "import_calendar", &args).await;
+    let folder = FilePath::parse(imported.result["folder"].as_str().unwrap()).unwrap();
+    let listing = hands.workspace.ls(&folder, 10, None).await.unwrap();
+    let [event] = listing.entries.as_slice() else { panic!("{listing:?}") };
+    // So a rewind of the turn finds it.
+    assert_eq!(hands.workspace.version_info(event.file_id, 1).await.unwrap().call_id, Some(call));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use crate::common::{Hands, has};
 use domain::{Code, FilePath, Principal, Sha256, TaskId};
 use serde_json::json;
 use uuid::Uuid;
+use workspace::{Expect, Writer};
 
 #[tokio::test]
 async fn ls_lists_and_pages() {
@@ -197,6 +198,32 @@ async fn a_node_of_a_flow_is_given_the_whole_file_or_told_that_it_is_not() {
     let part = hands.call("read", r#"{"path": "/data/long", "from_byte": 200000}"#).await;
     assert_eq!((part.truncated, part.result["to_byte"].as_u64()), (false, Some(360_000)));
     assert_eq!(hands.refused("cat", r#"{"paths": ["/data/rows", "/data/long"]}"#).await.0, Code::PayloadTooLarge);
+}
+
+#[tokio::test]
+async fn a_large_file_is_read_in_parts_to_its_end_and_not_beyond() {
+    let mut hands = Hands::agent().await;
+    let content = vec![b'x'; (32 << 20) + 1];
+    let (digest, size) = (Sha256::of(&content), content.len() as u64);
+    let mut upload = hands.workspace.receive(digest, size).await.unwrap();
+    for piece in content.chunks(1 << 20) {
+        upload.write(piece.to_vec().into()).await.unwrap();
+    }
+    upload.finish().await.unwrap();
+    let (given, path) = (hands.workspace.uploaded(digest).await.unwrap(), FilePath::parse("/data/large").unwrap());
+    let writer = Writer::new(Principal::local());
+    hands.workspace.write_given(&path, given, Expect::Absent, &writer).await.unwrap();
+    let from = |byte: u64| json!({ "path": "/data/large", "from_byte": byte }).to_string();
+    let first = hands.call("read", &from(0)).await;
+    let to = first.result["to_byte"].as_u64().unwrap();
+    assert!(first.truncated && to < size);
+    has(&first.output, &[&format!("[bytes 0-{to} of {size}; go on with from_byte {to}; hash ")]);
+    for left in [5, 0] {
+        let last = hands.call("read", &from(size - left)).await;
+        assert!(last.success && !last.truncated);
+        has(&last.output, &[&format!("[bytes {}-{size} of {size}, the end; hash ", size - left)]);
+    }
+    assert_eq!(hands.refused("read", &from(size + 1)).await.0, Code::Unprocessable);
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ impl Told {
             scenario: None,
             member: None,
             functions: Vec::new(),
+            labels: domain::Labels::default(),
         };
         let mut told = Self { state: ChatState::default(), next: 1, turns: 0 };
         told.entry(vec![ChatEvent::Created { config: Box::new(config) }]);

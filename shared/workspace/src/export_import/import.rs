@@ -83,7 +83,7 @@ impl Workspaces {
             }
             workspace.remove_remains().await?;
             let note = Write::put(workspace.0.keys.deletion(), "{}", Expect::Absent);
-            let nothing_remains = Write::check(workspace.0.keys.remains(), Expect::Absent);
+            let nothing_remains = Write::check(workspace.0.keys.tombstone(), Expect::Absent);
             match workspace.0.table.commit(vec![note, nothing_remains]).await {
                 Ok(()) => {}
                 Err(ports::Error::Conflict { .. }) => return Err(taken()),

@@ -121,7 +121,7 @@ impl Workspace {
                 let query = Query::prefix(self.0.keys.tagged(), &format!("{tag}/"), limit).after(cursor);
                 let page = self.0.table.query(&query).await.map_err(ports::validate::of_page(&query, error::port))?;
                 let ids = page.items.iter().filter_map(|item| ends(&item.key.sk).map(|(_, id)| id));
-                Ok((self.shown(places, ids.collect()).await?, page.next))
+                Ok((self.visible_files(places, ids.collect()).await?, page.next))
             };
             read.boxed()
         };
@@ -156,7 +156,7 @@ impl Workspace {
             pairs.extend(items.iter().filter_map(|item| ends(&item.key.sk)).map(|(tag, id)| (tag.to_owned(), id)));
         }
         let ids: BTreeSet<FileId> = pairs.iter().map(|(_, id)| *id).collect();
-        let shown = self.shown(&places, ids.into_iter().collect()).await?;
+        let shown = self.visible_files(&places, ids.into_iter().collect()).await?;
         let shown: HashSet<FileId> = shown.into_iter().map(|info| info.file_id).collect();
         let mut counts = BTreeMap::<String, u64>::new();
         for (tag, _) in pairs.into_iter().filter(|(_, id)| shown.contains(id)) {
@@ -176,7 +176,7 @@ impl Workspace {
     }
 
     /// Those of these files that exist for the party, in this order.
-    async fn shown(&self, places: &Places<'_>, ids: Vec<FileId>) -> Result<Vec<Info>> {
+    async fn visible_files(&self, places: &Places<'_>, ids: Vec<FileId>) -> Result<Vec<Info>> {
         let found = in_order(ids.into_iter().map(|id| places.file(id).boxed()).collect()).await?;
         Ok(found.into_iter().flatten().collect())
     }

@@ -57,7 +57,7 @@ impl Workspace {
             && Instant::now() < until
         {
             let call = CallId::from_key(&format!("{}/rewind/{id}", self.0.id), &item.next.to_string());
-            let writer = Writer { rewind: Some(id), call: Some(call), ..by.clone() };
+            let writer = Writer { rewind: Some(id), call: Some(call), key: Some(call), ..by.clone() };
             match self.do_step(step, &writer).await {
                 Ok(()) => {}
                 // A folder that is in use stays.
@@ -162,7 +162,7 @@ impl Workspace {
         if self.entries(step.file_id, 1, None).await?.entries.is_empty() {
             return Ok(());
         }
-        self.restore(step.file_id, &Writer { call: None, ..writer.clone() }).await?;
+        self.restore(step.file_id, &Writer { key: None, ..writer.clone() }).await?;
         Err(not_empty())
     }
 }

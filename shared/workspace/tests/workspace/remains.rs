@@ -2,7 +2,7 @@
 
 use crate::common::{World, person};
 use async_trait::async_trait;
-use buildscale_workspace::{Budget, Remains};
+use buildscale_workspace::{Budget, Dependents};
 use domain::{Code, Error, WorkspaceId};
 use ports::{Blobs as _, Expect, Key, Table as _, Write};
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 struct Chats(Arc<FakeTable>);
 
 #[async_trait]
-impl Remains for Chats {
+impl Dependents for Chats {
     async fn remove(&self, workspace: WorkspaceId) -> Result<(), Error> {
         self.0.clear(&chats(workspace)).await.map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
@@ -27,7 +27,7 @@ fn chats(workspace: WorkspaceId) -> String {
 /// A world with a chat, whose long body is in the blobs.
 async fn with_a_chat() -> World {
     let (world, _) = World::new().await;
-    world.all.removing(Arc::new(Chats(world.table.clone())));
+    world.all.set_dependents(Arc::new(Chats(world.table.clone())));
     say(&world).await;
     world
 }
@@ -90,7 +90,7 @@ async fn a_workspace_is_not_made_again_while_another_process_removes_the_rest_of
     let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
     let all = buildscale_workspace::Workspaces::new(table, blobs, clock, world.root.path().into());
     let all = all.caching(Budget::default());
-    all.removing(Arc::new(Chats(world.table.clone())));
+    all.set_dependents(Arc::new(Chats(world.table.clone())));
     all.delete(world.id).await.unwrap();
     // The other process has claimed the note, and dies.
     let key = ports::deleted_workspace(world.id);
@@ -117,7 +117,7 @@ async fn a_claim_of_a_clock_that_was_ahead_keeps_nobody_away() {
     let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
     let all = buildscale_workspace::Workspaces::new(table, blobs, clock, world.root.path().into());
     let all = all.caching(Budget::default());
-    all.removing(Arc::new(Chats(world.table.clone())));
+    all.set_dependents(Arc::new(Chats(world.table.clone())));
     all.delete(world.id).await.unwrap();
     let claim = format!("{{\"claimed_at\":\"{}\"}}", ports::Clock::now(&*world.clock) + 24 * HOUR);
     world.table.commit(vec![Write::put(ports::deleted_workspace(world.id), claim, Expect::Present)]).await.unwrap();
@@ -139,7 +139,7 @@ async fn a_process_that_knows_no_other_crates_does_not_make_a_workspace_again_be
 struct Stuck(Arc<tokio::sync::Notify>);
 
 #[async_trait]
-impl Remains for Stuck {
+impl Dependents for Stuck {
     async fn remove(&self, _: WorkspaceId) -> Result<(), Error> {
         self.0.notify_one();
         std::future::pending().await
@@ -150,7 +150,7 @@ impl Remains for Stuck {
 async fn a_removal_that_takes_too_long_gives_up_before_another_process_may_begin() {
     let (world, _) = World::new().await;
     let begun = Arc::new(tokio::sync::Notify::new());
-    world.all.removing(Arc::new(Stuck(begun.clone())));
+    world.all.set_dependents(Arc::new(Stuck(begun.clone())));
     world.all.delete(world.id).await.unwrap();
     let before = tokio::time::Instant::now();
     let refused = world.all.create(world.id, "anew", &person().principal).await.unwrap_err();
@@ -162,11 +162,11 @@ async fn a_removal_that_takes_too_long_gives_up_before_another_process_may_begin
 #[tokio::test(start_paused = true)]
 async fn a_removal_that_is_cut_off_with_its_sweep_goes_on_with_the_next_one() {
     let world = with_a_chat().await;
-    let process = |remains: Arc<dyn Remains>| {
+    let process = |dependents: Arc<dyn Dependents>| {
         let (table, blobs, clock) = (world.table.clone(), world.blobs.clone(), world.clock.clone());
         let all = buildscale_workspace::Workspaces::new(table, blobs, clock, world.root.path().into());
         let all = all.caching(Budget::default());
-        all.removing(remains);
+        all.set_dependents(dependents);
         all
     };
     let begun = Arc::new(tokio::sync::Notify::new());

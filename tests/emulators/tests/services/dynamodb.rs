@@ -1,9 +1,10 @@
 //! The table on DynamoDB passes the suite, and tells unknown effects from known ones.
 #![expect(clippy::unwrap_used, reason = "tests")]
 use aws::{AwsFault, Class, DynamoTable};
+use domain::Timestamp;
 use emulators::{Emulator, Fate, FaultProxy, account};
 use parking_lot::Mutex;
-use ports::{Error, Expect, Key, SystemClock, Table, Write};
+use ports::{Error, Expect, Key, MAX_WRITES, Page, Query, SystemClock, Table, Write};
 use std::{
     error::Error as _,
     sync::{
@@ -148,7 +149,7 @@ async fn one_write_is_one_request_and_reads_never_scan() {
     table.commit(vec![put(2, Expect::Any), Write::check(Key::new("p", "1"), Expect::Any)]).await.unwrap();
     table.commit(vec![put(3, Expect::Any), put(4, Expect::Absent)]).await.unwrap();
     table.commit(vec![Write::delete(Key::new("p", "1"), Expect::Rev(4))]).await.unwrap();
-    table.query(&ports::Query::all("p", 10)).await.unwrap();
+    table.query(&Query::all("p", 10)).await.unwrap();
     let expected = [
         "PutItem",
         "PutItem",
@@ -161,6 +162,33 @@ async fn one_write_is_one_request_and_reads_never_scan() {
         "Query",
     ];
     assert_eq!(*world.requests.lock(), expected);
+}
+
+/// DynamoDB deletes expired items within days, and counts them against the limit of a page until then.
+#[tokio::test]
+async fn a_page_of_one_behind_many_expired_items_is_a_few_requests() {
+    let world = faulty(|_| Fate::Pass).await;
+    let table = &world.table;
+    let listed = |n: u32| put(n, Expect::Absent).indexed(Key::new("i", n.to_string()));
+    for some in (100..300).collect::<Vec<u32>>().chunks(MAX_WRITES) {
+        let expired = some.iter().map(|n| listed(*n).expiring(Timestamp::from_millis(1)));
+        table.commit(expired.collect()).await.unwrap();
+    }
+    table.commit((300..303).map(listed).collect()).await.unwrap();
+    let keys = |page: &Page| page.items.iter().map(|item| item.key.sk.clone()).collect::<Vec<_>>();
+    for by_index in [false, true] {
+        let ask = async |query: Query| match by_index {
+            true => table.query_index(&query).await.unwrap(),
+            false => table.query(&query).await.unwrap(),
+        };
+        let of = |limit| Query::all(if by_index { "i" } else { "p" }, limit);
+        world.requests.lock().clear();
+        let first = ask(of(1)).await;
+        let asked = world.requests.lock().len();
+        assert!(keys(&first) == ["300"] && asked <= 5, "{by_index}: {first:?} by {asked} requests");
+        let rest = ask(of(2).after(first.next)).await;
+        assert_eq!(keys(&rest), ["301", "302"], "{by_index}");
+    }
 }
 
 /// A writer that appends to a log as the runtime does: after an unknown effect it reads, and then decides.

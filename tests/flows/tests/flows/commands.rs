@@ -2,10 +2,12 @@
 //! machine.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use domain::{Code, Status, TaskPhase};
+use domain::{Code, Status, TaskId, TaskPhase};
+use engine::RerunOptions;
 use flows::Hub;
 use serde_json::{Value, json};
 use telemetry::Stage;
+use uuid::Uuid;
 
 const TOOLS: &str = r#"
 tools:
@@ -161,6 +163,66 @@ async fn s5_a_command_is_ended_with_the_time_of_its_node_and_with_its_task() {
     hub.tasks.stop(hub.workspace, task, hub.command(), &hub.by).await.unwrap();
     let view = hub.finished(task).await;
     assert_eq!((view.phase, view.status), (TaskPhase::Finished, Status::Failure));
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s5_a_command_node_keeps_the_files_that_it_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(&folder, &json!({ "rules": [] })).await;
+    let words = json!([
+        "/bin/sh",
+        "-c",
+        "mkdir $TMPDIR/out && echo $1 > $TMPDIR/out/a.md; echo '{\"n\": 7}'",
+        "sh",
+        "{{input.say}}"
+    ]);
+    let keeps = |from: &str, more: &str| {
+        let op = format!("{{command: {words}, keep: [{{from: '{from}', to: '/projects/{{{{input.to}}}}'}}]}}");
+        around(&format!("  - {{id: work, kind: deterministic, role: linear, context: none, op: {op}{more}}}\n"))
+    };
+    hub.flow("makes", [("workflow.yaml", keeps("out", "").as_str())]).await;
+    let view = hub.run("makes", json!({ "say": "first", "to": "made" })).await;
+    let output = view.output.unwrap();
+    let kept = json!([{ "from": "out/a.md", "path": "/projects/made/a.md", "v": 1, "changed": true }]);
+    assert_eq!((view.status, &output["kept"], &output["left_out"]), (Status::Success, &kept, &json!([])));
+    assert_eq!(hub.read("/projects/made/a.md").await.as_deref(), Some("first\n"));
+    let used = &stage(&hub, view.task_id).await.tools[0];
+    assert!(used.output.ends_with("kept out/a.md as /projects/made/a.md (version 1)"), "{}", used.output);
+    // A place that is none refuses the command before it begins.
+    let view = hub.run("makes", json!({ "say": "first", "to": "../made" })).await;
+    assert_eq!((view.status, view.error.unwrap().code), (Status::Failure, Code::InvalidArgument));
+    // A file that cannot be kept is no success; a schema makes a failure of it.
+    hub.flow("lacks", [("workflow.yaml", keeps("none", "").as_str())]).await;
+    let view = hub.run("lacks", json!({ "say": "first", "to": "made" })).await;
+    assert_eq!((view.status, &view.output.unwrap()["left_out"][0]["from"]), (Status::Partial, &json!("none")));
+    let (workflow, schema) = (keeps("none", ", schema_out: n"), r#"{"type": "object", "required": ["n"]}"#);
+    hub.flow("fails", [("workflow.yaml", workflow.as_str()), ("schemas/n.json", schema)]).await;
+    let error = hub.run("fails", json!({ "say": "first", "to": "made" })).await.error.unwrap();
+    assert!(error.message.starts_with("1 file of the command could not be kept, the first is none"), "{error}");
+    hub.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_7_a_command_that_a_stop_ended_has_no_output_that_a_re_run_could_keep() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(&folder, &json!({ "rules": [] })).await;
+    // No test would wait for it to end before the file is there.
+    let words = json!(["/bin/sh", "-c", "echo begun; test -e projects/notes/go.md || sleep 100000"]);
+    hub.flow("waits", [("workflow.yaml", command(&words, "").as_str())]).await;
+    let task = hub.create("waits", Value::Null).await.unwrap();
+    hub.until(task, |view| view.node.as_ref().is_some_and(|node| node.as_str() == "work")).await;
+    hub.tasks.stop(hub.workspace, task, hub.command(), &hub.by).await.unwrap();
+    assert_eq!(hub.finished(task).await.error.unwrap().code, Code::Cancelled);
+    hub.write("/projects/notes/go.md", "go").await;
+    let (retried, replayed) = (TaskId(Uuid::now_v7()), TaskId(Uuid::now_v7()));
+    let options = RerunOptions::default;
+    hub.tasks.retry(hub.workspace, task, retried, options(), &hub.by).await.unwrap();
+    hub.tasks.replay(hub.workspace, task, replayed, Some("end"), options(), &hub.by).await.unwrap();
+    for again in [retried, replayed] {
+        let view = hub.finished(again).await;
+        assert_eq!((view.status, &view.output.unwrap()["exit_code"]), (Status::Success, &json!(0)));
+    }
     hub.close().await;
 }
 

@@ -137,7 +137,7 @@ suites:
       - id: gold
         input: {text: hello}
         assertions: [{type: golden}, {type: golden, node: say, file: golden/said.json}, {type: status, expected: success}]
-      - {id: iron, input: {text: hello}, assertions: [{type: golden}, {type: status, expected: failure}]}
+      - {id: iron, input: {text: hello}, assertions: [{type: golden}, {type: golden, file: policy.yaml}, {type: status, expected: failure}]}
 ";
     put(&hub, ECHO, evaluations).await;
     let none = hub.evaluate("echo", Selection::default()).await;
@@ -146,6 +146,8 @@ suites:
     let blessed = hub.evaluate("echo", Selection { bless: true, ..Selection::default() }).await;
     assert_eq!(outcomes(&blessed), [("gold", Outcome::Blessed), ("iron", Outcome::Failed)], "{blessed:#?}");
     assert_eq!(hub.read("/system/flows/echo/golden/said.json").await.unwrap(), "\"This is the real one.\"\n");
+    assert!(blessed.cases[1].failures[0].contains("in the folder golden"), "no manifest is written over: {blessed:#?}");
+    assert_eq!(hub.read("/system/flows/echo/policy.yaml").await, None);
     let later = hub.evaluate("echo", Selection::default()).await;
     assert_eq!(outcomes(&later), [("gold", Outcome::Passed), ("iron", Outcome::Failed)], "{later:#?}");
 

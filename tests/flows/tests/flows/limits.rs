@@ -189,6 +189,24 @@ async fn s10_12_a_provider_is_asked_so_many_times_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn s10_12_limits_and_rules_of_a_provider_hold_for_an_agent_that_names_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, slow) = hub(&folder).await;
+    let (workflow, agents) = (two_agents(""), AGENTS.replace(", llm: one/model", ""));
+    let files = [("workflow.yaml", &*workflow), ("agents.yaml", &*agents), ("execution.yaml", "providers: {one: 2}\n")];
+    hub.flow("asks", files).await;
+    run(&hub, "asks", 6).await;
+    assert_eq!((slow.most("first"), slow.most("second")), (2, 6));
+    let rules = "rules: [{id: elsewhere, target: model, names: ['one/*'], allow: false}]\n";
+    hub.flow("asks", [("policy.yaml", rules)]).await;
+    let ended = hub.children(hub.run("asks", json!(null)).await.task_id).await;
+    let denied = ended.into_iter().filter_map(|child| child.error).find(|error| error.code == Code::Forbidden).unwrap();
+    assert!(denied.message.contains("model one/usual is denied by elsewhere"), "{denied}");
+    assert_eq!(slow.begun("first"), 6);
+    hub.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn s10_12_limits_are_a_tenants_own() {
     // Each limit by itself, with its subject, of which one runs at a time per tenant.
     for (node, execution, what) in [

@@ -226,8 +226,8 @@ edges: [{{from: begin, to: middle}}, {{from: middle, to: end, label: one}}, {{fr
             .replace("  - {id: other, kind: deterministic, role: exit, context: none}\n", "")
             .replace(", {from: middle, to: other, label: two}", "")
     };
-    let tools =
-        "tools:\n  - {id: reader, type: function, entrypoint: 'fs:read_file', permissions: {root: /projects/mine}}\n";
+    let tools = "tools:\n  - {id: reader, type: function, entrypoint: 'fs:read_file', permissions: {root: /projects/mine}}\n  - {id: lost, \
+         entrypoint: http__lost, permissions: {allow_network: true}}\n";
     let cases = [
         (
             "input",
@@ -254,6 +254,11 @@ edges: [{{from: begin, to: middle}}, {{from: middle, to: end, label: one}}, {{fr
                 "{id: middle, kind: deterministic, role: linear, context: none, tools: [reader], op: {tool: reader, args: {path: /projects/yours/secret.md}}}",
             ),
             "/projects/mine",
+        ),
+        (
+            "no_tool",
+            linear("{id: middle, kind: deterministic, role: linear, context: none, tools: [lost], op: {tool: lost}}"),
+            "there is no tool",
         ),
         ("context", linear("{id: middle, kind: deterministic, role: linear, context: mine}"), "is denied by no_memory"),
     ];

@@ -276,5 +276,14 @@ pub(super) async fn a_message_without_a_stream_is_answered_in_its_session(stage:
     let of_agents = |part: &&Value| part["parent_chat_id"] == session.as_str();
     assert_eq!(used["parts"].as_array().into_iter().flatten().filter(of_agents).count(), 3, "{used}");
     assert_eq!(found["session"]["total_tokens_used"].as_u64(), Some(tokens(&used["total"])));
+
+    // It runs again from the moment on in which it has the next message.
+    let next = json!({ "message": "List the projects", "session_id": session, "stream": false });
+    let taken = client.ask(Method::POST, &door, next).await?.is(202)?.json();
+    assert_eq!(taken["session"]["agent_metadata"]["running"], true, "{taken}");
+    let rests = |found: &Value| found["session"]["agent_metadata"]["running"] == false;
+    let found = client.until(&path, rests).await?;
+    let last = found["messages"].as_array().and_then(|messages| messages.last());
+    assert_eq!(last.map(|last| &last["content"]), Some(&json!("There they are.")), "{found}");
     Ok(())
 }

@@ -1,45 +1,8 @@
 //! The table: the rights that each route needs, and a call of it that works with them.
 
+pub use super::row::{Needs, Row};
+use super::row::{like, row};
 use identity::Action;
-use std::collections::BTreeSet;
-
-/// The rights that a route needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// Everybody, without any credential.
-    Nothing,
-    /// A valid credential with this scope, if any is asked for: the route shows public data, or one's own.
-    Credential(Option<Action>),
-    /// A person, not a key.
-    InPerson,
-    /// The operator of the server.
-    Machine,
-    /// A member of the workspace whose role may do this.
-    In(Action),
-}
-
-/// A route, and a call of it. Names in braces stand for ids or names of the tenant.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Method and path as the document has them.
-    pub route: &'static str,
-    /// The rights that it needs.
-    pub needs: Needs,
-    /// The rest of the path's ids, where the route's own names do not say which: `file_id` as `trashed_id`.
-    pub like: &'static [(&'static str, &'static str)],
-    /// The query string.
-    pub query: &'static str,
-    /// The JSON body.
-    pub body: &'static str,
-}
-
-const fn row(route: &'static str, needs: Needs, query: &'static str, body: &'static str) -> Row {
-    Row { route, needs, like: &[], query, body }
-}
-
-const fn like(route: &'static str, needs: Needs, like: &'static [(&'static str, &'static str)]) -> Row {
-    Row { route, needs, like, query: "", body: "" }
-}
 
 /// The workspace of a route of the hub, whose paths name none.
 pub const HERE: &str = "workspaceId={workspace_id}";
@@ -48,6 +11,8 @@ pub const HERE: &str = "workspaceId={workspace_id}";
 const ASSISTANT: &[(&str, &str)] = &[("assistant_id", "agent")];
 const RUN: &[(&str, &str)] = &[("run_id", "turn_id")];
 const SAYS: &str = r#"{"assistant_id": "assistant", "input": {"messages": "more"}}"#;
+const BATCH: &str = r#"[{"assistant_id": "assistant", "input": {"messages": "more"}}]"#;
+const CANCELS: &str = r#"{"thread_id": "{thread_id}", "run_ids": ["{turn_id}"]}"#;
 const MODE: &str = r#"{"configId": "mode", "value": "plan"}"#;
 const CRON: &str = r#"{"assistant_id": "assistant", "schedule": "0 9 * * *", "input": {"messages": "more"}}"#;
 
@@ -140,6 +105,8 @@ pub const ROWS: &[Row] = {
         Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}", In(Read), ASSISTANT) },
         Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}/graph", In(Read), ASSISTANT) },
         Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}/schemas", In(Read), ASSISTANT) },
+        Row { query: HERE, ..like("GET /langgraph/assistants/{assistant_id}/subgraphs", In(Read), ASSISTANT) },
+        row("POST /langgraph/assistants/count", In(Read), HERE, "{}"),
         row("POST /langgraph/threads", In(Converse), HERE, "{}"),
         row("POST /langgraph/threads/search", In(Read), HERE, "{}"),
         row("GET /langgraph/threads/{thread_id}", In(Read), HERE, ""),
@@ -154,6 +121,7 @@ pub const ROWS: &[Row] = {
         row("POST /langgraph/threads/{thread_id}/state/checkpoint", In(Read), HERE, "{}"),
         row("PATCH /langgraph/threads/{thread_id}", In(Converse), HERE, "{}"),
         row("POST /langgraph/threads/{thread_id}/history", In(Read), HERE, "{}"),
+        row("GET /langgraph/threads/{thread_id}/stream", In(Read), HERE, ""),
         row("GET /langgraph/threads/{thread_id}/runs", In(Read), HERE, ""),
         row("POST /langgraph/threads/{thread_id}/runs", In(Converse), HERE, SAYS),
         row("POST /langgraph/threads/{thread_id}/runs/stream", In(Converse), HERE, SAYS),
@@ -169,6 +137,9 @@ pub const ROWS: &[Row] = {
         row("POST /langgraph/runs", In(Converse), HERE, SAYS),
         row("POST /langgraph/runs/stream", In(Converse), HERE, SAYS),
         row("POST /langgraph/runs/wait", In(Converse), HERE, r#"{"assistant_id": "assistant"}"#),
+        row("POST /langgraph/runs/batch", In(Converse), HERE, BATCH),
+        row("POST /langgraph/runs/cancel", In(Converse), HERE, CANCELS),
+        row("POST /langgraph/runs/crons/count", In(Read), HERE, "{}"),
         row("POST /langgraph/runs/crons", In(Converse), HERE, CRON),
         row("POST /langgraph/threads/{thread_id}/runs/crons", In(Converse), HERE, CRON),
         row("POST /langgraph/runs/crons/search", In(Read), HERE, "{}"),
@@ -475,26 +446,3 @@ pub const ALSO: &[(Row, &str)] = &[
         "task_id",
     ),
 ];
-
-impl Row {
-    pub fn method(&self) -> &'static str {
-        self.route.split(' ').next().unwrap()
-    }
-
-    /// Path and query, with names in braces.
-    pub fn target(&self) -> String {
-        let mut path = self.route.split(' ').nth(1).unwrap().to_owned();
-        for (name, like) in self.like {
-            path = path.replace(&format!("{{{name}}}"), &format!("{{{like}}}"));
-        }
-        if self.query.is_empty() { path } else { format!("{path}?{}", self.query) }
-    }
-
-    /// The names in braces, wherever they are.
-    pub fn names(&self) -> BTreeSet<String> {
-        let text = format!("{} {}", self.target(), self.body);
-        let names = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
-        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        names.map(|(name, _)| name.to_owned()).filter(|name| is_name(name)).collect()
-    }
-}

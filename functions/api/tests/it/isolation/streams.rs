@@ -4,7 +4,7 @@ use super::world::{Tenant, World, accounts, expired, token, user_id};
 use axum::{Router, body::Body};
 use futures::{StreamExt, future::Either};
 use http::{Request, StatusCode, header};
-use identity::{Role, Tickets};
+use identity::{Action, Role, Tickets};
 use ports::{Clock, Secret};
 use serde_json::json;
 use std::{pin::pin, time::Duration};
@@ -86,7 +86,9 @@ async fn a_server_of_streams_does_nothing_else() {
         let (name, value) = bearer(&ann.token);
         let request = Request::builder().method(row.method()).uri(target).header(name, value);
         let response = world.door.streams.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
-        let joins = ["/runs/{run_id}/join", "/runs/{run_id}/stream"].iter().any(|end| row.route.ends_with(end));
+        let joins = ["/runs/{run_id}/join", "/runs/{run_id}/stream", "/threads/{thread_id}/stream"]
+            .iter()
+            .any(|end| row.route.ends_with(end));
         let holds = joins || row.route.ends_with("/events") || allowed.contains(&row.route);
         assert_eq!(response.status() == StatusCode::NOT_FOUND, !holds, "{}", row.route);
     }
@@ -135,7 +137,7 @@ async fn a_ticket_opens_its_stream_for_its_person_as_long_as_they_are_a_member()
     let (user, now) = (user_id(&viewer).parse().unwrap(), world.clock.now());
     let of = |office: &Tickets, age: u64| {
         let then = domain::Timestamp::from_millis(now.as_millis() - i64::try_from(age).unwrap());
-        office.issue(user, workspace, stream, then).unwrap().0
+        office.issue(user, None, workspace, stream, then).unwrap().0
     };
     let open = async |ticket: String| {
         let target = format!("{}/chats/{}/events?after=0&ticket={ticket}", ann.workspace, ann.has["chat_id"]);
@@ -190,4 +192,41 @@ async fn the_streams_of_a_removed_member_end_and_those_of_others_go_on() {
     let end_of_others = pin!(async { while others.next().await.is_some() {} });
     let first = futures::future::select(end_of_others, end).await;
     assert!(matches!(first, Either::Right(_)), "the one who stays reads on");
+}
+
+#[tokio::test]
+async fn the_streams_of_a_revoked_key_end_and_those_of_its_person_go_on() {
+    let world = World::with(accounts().looking_at_members_every(Duration::from_secs(3600)));
+    let ann = world.tenant("ann").await;
+    let open = async |token: &str| {
+        let (header, token) = bearer(token);
+        let chat = ann.fill(&format!("{}/chats/{{chat_id}}/events?after=0", ann.workspace), None);
+        let request = Request::get(chat).header(header, token).body(Body::empty()).unwrap();
+        let response = world.door.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let mut stream = response.into_body().into_data_stream();
+        assert!(stream.next().await.is_some());
+        stream
+    };
+    let key = world.key("ann", &[Action::Read], None).await;
+    let (mut by_key, mut by_token) = (open(&key).await, open(&ann.token).await);
+    let body = json!({ "chat_id": ann.has["chat_id"], "after": 0 }).to_string();
+    let made = world.call(Some(&key), "POST", &format!("{}/stream-tickets", ann.workspace), &body).await.is(201);
+    let by_ticket = || Request::get(made.text("url")).body(Body::empty()).unwrap();
+    let response = world.door.router.clone().oneshot(by_ticket()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    let mut of_ticket = response.into_body().into_data_stream();
+    assert!(of_ticket.next().await.is_some());
+    let id = uuid::Uuid::parse_str(&key[4..36]).unwrap();
+    world.call(Some(&ann.token), "DELETE", &format!("/api/v1/keys/{id}"), "").await.is(200);
+    let end = pin!(async {
+        while by_key.next().await.is_some() {}
+        while of_ticket.next().await.is_some() {}
+    });
+    let end_of_others = pin!(async { while by_token.next().await.is_some() {} });
+    let first = futures::future::select(end_of_others, end).await;
+    assert!(matches!(first, Either::Right(_)), "the person reads on");
+    let again = world.door.router.clone().oneshot(by_ticket()).await.unwrap();
+    assert_eq!(again.status(), StatusCode::UNAUTHORIZED, "a ticket that the key asked for opens nothing more");
+    world.door.shutdown.cancel();
 }

@@ -39,6 +39,13 @@ fn a_wrong_type_is_told_in_words_of_the_file_and_a_later_fault_with_its_place() 
         let words = in_our_words(&[], &format!("invalid type: string \"x\", expected {type_of_rust}"));
         assert_eq!(words, format!("invalid type: string \"x\", expected {told}"));
     }
+    for (text, told) in [
+        ("[auth]\ntokens_per_minute = -3\n", "integer `-3`, expected a whole number that is not below 0"),
+        ("[files]\ntrash_days = 99999999999\n", "integer `99999999999`, expected a whole number from 0 to 4294967295"),
+    ] {
+        let words = Sources::of_text(text, &[]).read().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(words.ends_with(told), "{words}");
+    }
     let file = Sources::of_text("[ai]\nmodel = \"opnai/gpt-5\"\n", &[]);
     let SetupError::Config(words) = file.refused("ai.model", "no such model") else { panic!("no words") };
     assert_eq!(words, "buildscale.toml, line 2: ai.model: no such model");

@@ -3,7 +3,7 @@ import {useMutation, useQuery} from '@tanstack/react-query';
 import {hub, type Schemas} from '../hub.ts';
 import {Icon, type IconName} from '../icons.tsx';
 import {href, partsOf} from '../router.ts';
-import {Button, count, Failure, money} from '../ui.tsx';
+import {Button, count, Failure, Labels, money} from '../ui.tsx';
 import type {ChangedFile, Transcript} from './fold.ts';
 import {FileChips} from './rows.tsx';
 
@@ -66,6 +66,7 @@ export function Aside({workspace, chat, view, transcript, mayApprove}: {
           <FileChips files={files} workspace={workspace} />
         </section>
       )}
+      <Labels labels={view.labels} />
       <section>
         <h2>Usage</h2>
         <dl className="facts">

@@ -25,7 +25,7 @@ export function QuestionCard({row, workspace, chat, mayAnswer}: At & {row: Extra
   if (!row.open) {
     return (
       <div className="card quiet">
-        <Icon name="ask" /> <span>{row.questions.map(one => one.question).join(' ')}</span> <Badge>answered</Badge>
+        <Icon name="ask" /> <span dir="auto">{row.questions.map(one => one.question).join(' ')}</span> <Badge>{row.answered ? 'answered' : 'closed'}</Badge>
       </div>
     );
   }
@@ -33,7 +33,7 @@ export function QuestionCard({row, workspace, chat, mayAnswer}: At & {row: Extra
     return (
       <section className="card ask" aria-label="The agent asks">
         <div className="card-head"><Icon name="ask" /><strong>The agent asks</strong><span className="expires">expires <Ago at={row.expires} /></span></div>
-        {row.questions.map(one => <p key={one.name}>{one.question}</p>)}
+        {row.questions.map(one => <p key={one.name} dir="auto">{one.question}</p>)}
         <p className="field-hint">You can see this question. Answering it needs the right to converse.</p>
       </section>
     );

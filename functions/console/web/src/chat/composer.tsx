@@ -161,7 +161,7 @@ export function Composer({workspace, draftKey, placeholder, choices = '', onSend
           </ul>
         )}
         <textarea
-          ref={area} rows={1} value={text} placeholder={placeholder} aria-label={placeholder} autoFocus={autoFocus} disabled={disabled}
+          ref={area} rows={1} dir="auto" value={text} placeholder={placeholder} aria-label={placeholder} autoFocus={autoFocus} disabled={disabled}
           onChange={event => type(event.target.value)} onKeyDown={typed} onPaste={pasted}
         />
         <div className="composer-foot">

@@ -84,7 +84,7 @@ function ChatHead({workspace, chat, view, isRunning, mayWrite, onAside}: At & {v
   });
   return (
     <header className="chat-head">
-      <h1 title={view.title}>{view.title}</h1>
+      <h1 title={view.title} dir="auto">{view.title}</h1>
       <Badge>{view.role}</Badge>
       <StatusBadge status={isRunning && view.status === 'idle' ? 'running' : view.status} waiting={view.waiting_for} />
       <span className="spacer" />
@@ -171,7 +171,7 @@ function ChatFoot({workspace, chat, view, live, namesAuthors, mayWrite, mayAppro
         <ul className="queued" aria-label="Messages that wait">
           {queued.map(message => (
             <li key={message.turn_id}>
-              <Icon name="clock" size={15} /><span>{message.content}</span>
+              <Icon name="clock" size={15} /><span dir="auto">{message.content}</span>
               {namesAuthors && message.user_id && <Author user={message.user_id} workspace={workspace} />}
               <span className="faint">after this turn</span>
             </li>

@@ -17,7 +17,7 @@ export const RowView = memo(function RowView({row, workspace, chat, namesAuthors
     case 'user': return (
       <article className="user" aria-label={namesAuthors ? 'Person' : 'You'}>
         {namesAuthors && row.author !== undefined && <Author user={row.author} workspace={workspace} />}
-        <div className="bubble">{row.text}</div>
+        <div className="bubble" dir="auto">{row.text}</div>
         <FileChips files={row.files.map(path => ({path, id: path, v: 0}))} workspace={workspace} />
         {mayWrite && <Fork workspace={workspace} chat={chat} at={{at_seq: row.seq}} draft={row.text} label="Edit" title="Edit this message in a fork of the chat" />}
       </article>
@@ -80,7 +80,7 @@ function Thought({id, text, isRunning}: {id: string; text: string; isRunning: bo
   const last = text.trimEnd().split('\n').at(-1) ?? '';
   return (
     <Fold id={id} icon="thought" title={isRunning ? <span className="pulsing">Thinking… <span className="faint">{last.slice(-90)}</span></span> : 'Thought'}>
-      <p className="thought">{text}</p>
+      <p className="thought" dir="auto">{text}</p>
     </Fold>
   );
 }

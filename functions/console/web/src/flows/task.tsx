@@ -7,7 +7,7 @@ import {useOnce} from '../once.ts';
 import {useRights} from '../rights.ts';
 import {go, href, useChoice} from '../router.ts';
 import {useTitle} from '../title.ts';
-import {Button, count, Dialog, duration, Empty, Failure, Loading, money} from '../ui.tsx';
+import {Button, count, Dialog, duration, Empty, Failure, Labels, Loading, money} from '../ui.tsx';
 import {AskForm} from './ask.tsx';
 import {CompareWith} from './compare.tsx';
 import type {NodeState} from './fold.ts';
@@ -110,6 +110,7 @@ export function TaskView({workspace, name, task}: {workspace: string; name: stri
               <Json value={run.end.output} />
             </section>
           )}
+          <Labels labels={view.data.labels} />
           <section>
             <h2>Facts</h2>
             <dl className="facts">

@@ -50,7 +50,7 @@ function Report({workspace, usage, days}: {workspace: string; usage: Schemas['Us
         ))}
       </dl>
       <section>
-        <h2>Tokens per day</h2>
+        <h2>Tokens per day (UTC)</h2>
         <div className="bars" role="img" aria-label={`Tokens per day, at most ${count(most)}. The tables below have the numbers.`}>
           {byDay.map(one => <span key={one.date} className={`bar ${one.tokens === 0 ? 'none' : ''}`} style={{height: one.tokens === 0 ? 2 : `${Math.max(3, 100 * one.tokens / most)}%`}} title={`${one.date}: ${count(one.tokens)}`} />)}
         </div>

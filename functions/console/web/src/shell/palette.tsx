@@ -93,7 +93,7 @@ export function Palette({workspace, onClose}: {workspace: string; onClose: () =>
       <ul role="listbox" id={`${id}-list`} aria-label="Results">
         {entries.map((entry, index) => (
           <li key={entry.key} id={`${id}-${index}`} role="option" aria-selected={index === chosen} onMouseMove={() => setAt(index)} onClick={() => act(entry)}>
-            <Icon name={entry.icon} /><span className="grow">{entry.title}</span>{entry.detail && <span className="faint">{entry.detail}</span>}
+            <Icon name={entry.icon} /><span className="grow" dir="auto">{entry.title}</span>{entry.detail && <span className="faint">{entry.detail}</span>}
           </li>
         ))}
       </ul>

@@ -54,7 +54,7 @@ export function Shell({workspace, workspaces, place, children}: {workspace: Sche
       {isMenuOpen && <div className="scrim" onClick={() => setMenu(false)} />}
       <nav className="sidebar" aria-label="Workspace">
         <div className="workspace-picker">
-          <span className="brand-mark" aria-hidden="true">{workspace.name.slice(0, 1).toUpperCase()}</span>
+          <span className="brand-mark" aria-hidden="true">{[...workspace.name][0]?.toUpperCase()}</span>
           <select
             aria-label="Workspace" value={id}
             onChange={event => go(event.target.value === '' ? '#/workspaces' : href(event.target.value, 'chats'))}
@@ -115,7 +115,7 @@ function ChatList({workspace, current}: {workspace: string; current: string | un
         {chats.items?.map(chat => (
           <li key={chat.chat_id}>
             <a href={href(workspace, 'chats', [chat.chat_id])} aria-current={chat.chat_id === current ? 'page' : undefined}>
-              <span className="chat-title">{chat.title}</span>
+              <span className="chat-title" dir="auto">{chat.title}</span>
               <StatusBadge status={chat.status} waiting={chat.waiting_for} />
               <span className="faint"><Ago at={chat.active_at} /></span>
             </a>

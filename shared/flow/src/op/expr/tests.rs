@@ -254,6 +254,6 @@ fn a_thread_that_is_not_started_is_no_fault_of_the_expression() {
     let error = on_stack(usize::MAX / 2, || ()).unwrap_err();
     let fault = Fault::from(error);
     assert!(matches!(fault, Fault::Ours(_)));
-    assert!(fault.told().contains("this server"));
+    assert!(fault.message().contains("this server"));
     assert_eq!(on_stack(DEEP_STACK, || 1).unwrap(), Some(1));
 }

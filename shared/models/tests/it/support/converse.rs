@@ -119,7 +119,7 @@ fn block_is_valid(block: &Value) -> Result<(), String> {
         "reasoningContent" if blank(&inner["reasoningText"]["signature"]) && blank(&inner["redactedContent"]) => {
             Err("the signature of reasoning is missing".into())
         }
-        "text" | "toolUse" | "reasoningContent" => Ok(()),
+        "text" | "toolUse" | "reasoningContent" | "cachePoint" => Ok(()),
         other => Err(format!("{other} is no block")),
     }
 }

@@ -4,7 +4,7 @@ use super::{Bench, PATIENCE, all_of, begun, call, command, execution, granted, r
 use crate::conformance::table::ok;
 use domain::CallId;
 use futures::StreamExt;
-use ports::{Exec, ExecEvent, Execution, Grant, Place, Reserve, Sandbox};
+use ports::{Exec, ExecEvent, Execution, Grant, Reservation, Reserve, Sandbox};
 use std::{future::Future, time::Duration};
 
 /// How many commands a sandbox of this suite runs at once at the most, and how many wait.
@@ -68,7 +68,7 @@ async fn a_call_that_is_killed_before_it_begins_never_does(sandbox: &dyn Sandbox
     ok(sandbox.kill(unknown.call).await);
     not_begun(sandbox, Exec { grant, ..granted_one.clone() }).await;
     for call in [granted_one.call, unknown.call] {
-        assert_eq!(ok(sandbox.reserve(asks(call)).await), Place::Killed);
+        assert_eq!(ok(sandbox.reserve(asks(call)).await), Reservation::Killed);
     }
 }
 
@@ -79,7 +79,7 @@ async fn commands_wait_for_a_place_and_all_run_once(sandbox: &dyn Sandbox) {
     let waits = loop {
         let asked = stays();
         match ok(sandbox.reserve(asks(asked.call)).await) {
-            Place::Granted(grant) => {
+            Reservation::Granted(grant) => {
                 let Execution::Begun(mut events) = ok(sandbox.exec(Exec { grant, ..asked.clone() }).await) else {
                     panic!("it has a place")
                 };
@@ -87,7 +87,7 @@ async fn commands_wait_for_a_place_and_all_run_once(sandbox: &dyn Sandbox) {
                 assert!(matches!(first, Some(Ok(ExecEvent::Output { .. }))), "{first:?}");
                 held.push(asked.call);
             }
-            Place::Busy => break asked,
+            Reservation::Busy => break asked,
             other => panic!("{other:?}"),
         }
         assert!(held.len() <= MANY, "there is no end of places");

@@ -89,7 +89,11 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Commands<S> {
             let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match word {
                 "" | "feature" | "option" | "progress" | "checkpoint" => {}
-                "done" => self.is_over = true,
+                "done" => {
+                    self.is_over = true;
+                    // A sender reads no answer before all that it sends is taken.
+                    while !self.reader.some(u64::MAX).await?.is_empty() {}
+                }
                 "blob" => return self.blob().await.map(Some),
                 "commit" => return self.commit(rest.to_owned()).await.map(Command::Commit).map(Some),
                 "reset" => {

@@ -11,8 +11,8 @@ use emulators::{
 };
 use parking_lot::Mutex;
 use ports::{
-    Clock, Error, Exec, Execution, Manifest, Mirrored, Place, Reserve, Result, Sandbox, SandboxState, SandboxView,
-    Sandboxes, Secret, SystemClock, Table,
+    Clock, Error, Exec, Execution, Manifest, Mirrored, Reservation, Reserve, Result, Sandbox, SandboxState,
+    SandboxView, Sandboxes, Secret, SystemClock, Table,
 };
 use std::{
     sync::{
@@ -147,7 +147,7 @@ impl Sandbox for Stub {
     fn mirror(&self) -> Option<&dyn Mirrored> {
         Some(self)
     }
-    async fn reserve(&self, _: Reserve) -> Result<Place> {
+    async fn reserve(&self, _: Reserve) -> Result<Reservation> {
         Err(Error::Invalid("it does nothing".into()))
     }
     async fn exec(&self, _: Exec) -> Result<Execution> {

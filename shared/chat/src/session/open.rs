@@ -28,9 +28,8 @@ const LOCATION_KEPT: Duration = Duration::from_secs(300);
 /// The longest entity, which may be the path of a file, and the longest focus as JSON, in bytes.
 const MAX_ENTITY: usize = 4 * 1024;
 const MAX_FOCUS: usize = 4 * 1024;
-/// Pages of chats that are looked through for a page of sessions, and chats in each.
-const PAGES: usize = 20;
-const PAGE: usize = 100;
+/// Filtered pages of chats that are asked for, for a page of sessions: each looks through 1,000 chats or more.
+const LOOKS: usize = 2;
 
 /// The context that a message asks for; none leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -333,18 +332,12 @@ impl Sessions {
         limit: usize,
         mut cursor: Option<String>,
     ) -> Result<ChatPage, Error> {
-        let theirs = |view: &ChatView| is_session_of(view, by);
         let mut found = Vec::new();
-        for _ in 0..PAGES {
-            let mut page = self.0.list(workspace, PAGE, cursor.clone()).await?;
-            let wanted = page.chats.iter().enumerate().filter(|(_, view)| theirs(view));
-            let beyond = wanted.map(|(position, _)| position).nth(limit - found.len());
-            // More than are wanted: the cursor has to be that of the last one that is.
-            if let Some(beyond) = beyond {
-                page = self.0.list(workspace, beyond, cursor).await?;
-            }
+        for _ in 0..LOOKS {
+            let (wanted, theirs) = (limit - found.len(), |view: &ChatView| is_session_of(view, by));
+            let page = self.0.reader().list_wanted(workspace, wanted, cursor, theirs).await?;
+            found.extend(page.chats);
             cursor = page.next_cursor;
-            found.extend(page.chats.into_iter().filter(theirs).take(limit - found.len()));
             if cursor.is_none() || found.len() >= limit {
                 break;
             }
